@@ -1,0 +1,42 @@
+"""Every error Recap raises on purpose.
+
+::
+
+    RecapError
+    ├── UsageError          the caller asked for something that does not exist (exit status 2)
+    │   └── SettingsError   an unknown setting, or a value out of its range
+    ├── InputError          the input cannot be used (exit status 1)
+    │   ├── UnknownFormatError   no reader recognises it, or its reader is not built
+    │   └── GraphFormatError     bytes that are no context graph of a known version
+    └── InvalidContextError  a rendered context failed its own check: a bug of ours, never sent
+"""
+
+from __future__ import annotations
+
+
+class RecapError(Exception):
+    """Base class. Its text is one line for the user: what is wrong, and the next step."""
+
+
+class UsageError(RecapError):
+    """An argument names something that does not exist or cannot be combined."""
+
+
+class SettingsError(UsageError):
+    """A setting is unknown, malformed or out of range."""
+
+
+class InputError(RecapError):
+    """A file or message list cannot be used at all."""
+
+
+class UnknownFormatError(InputError):
+    """No reader recognises the input; the text names what was tried."""
+
+
+class GraphFormatError(InputError):
+    """Bytes are not a context graph of a version this release reads."""
+
+
+class InvalidContextError(RecapError):
+    """A rendered context broke a rule of its dialect. It was not returned."""
