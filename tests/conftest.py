@@ -1,0 +1,24 @@
+"""Fixtures shared by all tests: where the corpus of real sessions lies."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def corpus_path() -> Path:
+    """Return the folder of real sessions named by RECAP_CORPUS, else the one beside the checkout."""
+    return Path(os.environ.get("RECAP_CORPUS") or ROOT.parent / "shared" / "corpus")
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Path:
+    """The corpus folder; tests that need it are skipped with a reason where it is absent."""
+    path = corpus_path()
+    if not path.is_dir():
+        pytest.skip(f"corpus not found at {path} (set RECAP_CORPUS)")
+    return path
