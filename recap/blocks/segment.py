@@ -1,9 +1,20 @@
-"""Messages to atomic blocks: a user message, an assistant message with its results, or a reply."""
+"""Messages to atomic blocks: a user message, an assistant message with its results, or a reply.
+
+Calls and results are paired here, once, for every dialect: first by id, then by position. What has
+no partner is excluded with a reason and never answered by an invention.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from recap.blocks.pairing import Pairing, PartRef, pair
+from recap.blocks.tools import edited_paths
+from recap.transcript.authors import OMISSION_PREFIX
+from recap.transcript.model import HUMAN_AUTHORS, Message, Part, digest
 
 BlockKind = Literal[
     "user",  # human text of one message, with the images pasted into it
@@ -13,11 +24,16 @@ BlockKind = Literal[
 ]
 
 
-class PartRef(NamedTuple):
-    """Address of a part: index of its message in the transcript, index in the message."""
-
-    message: int
-    part: int
+ExclusionReason = Literal[
+    "open-call",  # a call without a result
+    "orphan-result",  # a result without a call
+    "duplicate-call",  # a call id repeated in one message, answered once
+    "duplicate-result",  # a further result of an answered call
+    "blank",  # white space only: every provider refuses it
+    "thinking-only",  # nothing but thinking is left of the message
+    "omission-marker",  # a marker of an earlier run
+    "replaced-system",  # system text of a context that a native compaction replaced
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +67,11 @@ class Exclusion:
 
     Attributes:
         ref: Which part.
-        reason: ``open-call``, ``orphan-result``, ``blank``, ``duplicate-call``,
-            ``duplicate-result``, ``thinking-only``.
+        reason: See ``ExclusionReason``.
     """
 
     ref: PartRef
-    reason: str
+    reason: ExclusionReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +88,111 @@ class Segmentation:
     blocks: tuple[Block, ...]
     fixed: tuple[PartRef, ...]
     excluded: tuple[Exclusion, ...]
+
+
+def segment(messages: Sequence[Message]) -> Segmentation:
+    """Return the blocks of ``messages``, the fixed parts and the excluded ones.
+
+    Pure and prefix-stable: blocks of a prefix keep their ids, order and turns when messages are
+    appended; only a block whose results arrive later grows.
+    """
+    return _Segmenter(messages).run()
+
+
+class _Segmenter:
+    """State of one pass over the messages."""
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self.messages = messages
+        self.pairing: Pairing = pair(messages)
+        self.blocks: list[Block] = []
+        self.fixed: list[PartRef] = []
+        self.excluded: list[Exclusion] = [
+            Exclusion(ref, reason) for ref, reason in self.pairing.excluded
+        ]
+        self.unpaired = {ref for ref, _ in self.pairing.excluded}
+        self.seen: Counter[bytes] = Counter()
+        self.turn = -1
+        self.in_live_root = True
+
+    def run(self) -> Segmentation:
+        for index, message in enumerate(self.messages):
+            if message.role == "system":
+                self._system(index, message)
+            elif message.role == "user":
+                self._user(index, message)
+            elif message.role == "assistant":
+                self._assistant(index, message)
+        self.excluded.sort(key=lambda exclusion: exclusion.ref)
+        return Segmentation(tuple(self.blocks), tuple(self.fixed), tuple(self.excluded))
+
+    def _system(self, index: int, message: Message) -> None:
+        for ref, part in _refs(index, message):
+            if part.is_blank:
+                self.excluded.append(Exclusion(ref, "blank"))
+            elif message.is_active:
+                self.fixed.append(ref)
+            else:
+                self.excluded.append(Exclusion(ref, "replaced-system"))
+
+    def _user(self, index: int, message: Message) -> None:
+        human: list[PartRef] = []
+        machine: list[PartRef] = []
+        for ref, part in _refs(index, message):
+            if part.is_blank:
+                self.excluded.append(Exclusion(ref, "blank"))
+            elif part.author in HUMAN_AUTHORS:
+                human.append(ref)
+            elif part.author == "marker" and part.text().lstrip().startswith(OMISSION_PREFIX):
+                self.excluded.append(Exclusion(ref, "omission-marker"))
+            elif part.author == "injected" and message.is_active and self.in_live_root:
+                self.fixed.append(ref)
+            else:
+                machine.append(ref)
+        if human:
+            authors = {message.parts[ref.part].author for ref in human}
+            if authors - {"steering"}:
+                self.turn += 1
+            self._add("user", index, human, human)
+        if machine:
+            self._add("machine", index, machine, machine)
+
+    def _assistant(self, index: int, message: Message) -> None:
+        if message.is_active:
+            self.in_live_root = False
+        usable: list[PartRef] = []
+        for ref, part in _refs(index, message):
+            if part.is_blank and part.kind in ("text", "thinking"):
+                self.excluded.append(Exclusion(ref, "blank"))
+            elif ref not in self.unpaired:
+                usable.append(ref)
+        if all(message.parts[ref.part].kind == "thinking" for ref in usable):
+            self.excluded.extend(Exclusion(ref, "thinking-only") for ref in usable)
+            return
+        results = [self.pairing.result_of[ref] for ref in usable if ref in self.pairing.result_of]
+        every = [ref for ref, _ in _refs(index, message)]
+        self._add("tools" if results else "reply", index, every, [*usable, *results])
+
+    def _add(
+        self, kind: BlockKind, index: int, identity: Sequence[PartRef], refs: Sequence[PartRef]
+    ) -> None:
+        message = self.messages[index]
+        content = digest(message.role, *(message.parts[ref.part].digest for ref in identity))
+        occurrence = self.seen[content]
+        self.seen[content] += 1
+        parts = [self.messages[ref.message].parts[ref.part] for ref in refs]
+        self.blocks.append(
+            Block(
+                id=digest(content, str(occurrence)).hex()[:16],
+                kind=kind,
+                refs=tuple(refs),
+                cost_chars=sum(part.cost_chars for part in parts),
+                turn=max(self.turn, 0),
+                is_active=message.is_active,
+                edited_paths=edited_paths(parts) if kind == "tools" else (),
+            )
+        )
+
+
+def _refs(index: int, message: Message) -> Iterator[tuple[PartRef, Part]]:
+    return ((PartRef(index, at), part) for at, part in enumerate(message.parts))

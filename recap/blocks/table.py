@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from recap.blocks.segment import Block, Exclusion, PartRef
+from recap.blocks.pairing import PartRef
+from recap.blocks.segment import Block, Exclusion
 from recap.transcript.model import Message
 
 IntArray = npt.NDArray[np.int64]

@@ -96,7 +96,7 @@ def image_part(raw: Raw, author: Author, image: Image, *, dialect: Dialect | Non
     """Return an image part. Cost: four times its pixel token estimate."""
     return Part(
         "image", raw, (), author, image_cost_chars(image),
-        digest("other", "image", canonical_json(raw.load())), dialect=dialect, images=(image,),
+        digest("other", "image", _block_identity(raw.load())), dialect=dialect, images=(image,),
     )  # fmt: skip
 
 
@@ -112,7 +112,7 @@ def other_part(
     value = raw.load()
     return Part(
         "other", raw, (), author, len(encode(value).decode("utf-8", "replace")),
-        digest("other", block_type, canonical_json(value)), call_id, block_type, dialect=dialect,
+        digest("other", block_type, _block_identity(value)), call_id, block_type, dialect=dialect,
     )  # fmt: skip
 
 
@@ -139,3 +139,10 @@ def _content_identity(content: Json) -> bytes | str:
     ):
         return flat_text(content)
     return canonical_json(content)
+
+
+def _block_identity(block: Json) -> bytes:
+    """Return what identifies an image or unknown block: the cache mark moves between requests."""
+    if isinstance(block, dict) and "cache_control" in block:
+        block = {key: value for key, value in block.items() if key != "cache_control"}
+    return canonical_json(block)
