@@ -1,0 +1,370 @@
+"""Settings: every coefficient of the algorithm with the paper's symbol, its default and its bounds.
+
+A value comes from the first of: argument, environment (``RECAP_<NAME>``), ``recap.toml``, default.
+Whatever its source, a value passes the same parser and bounds when a ``Settings`` is made, so code
+behind it never checks again. Coefficients marked "ours" are not given by the ReCAP paper.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import tomllib
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
+
+from recap.errors import SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Exact: TypeAlias = str
+"""A non-negative number as text, "0.29" or "1/3": floor(0.29 * 100) has to be 29."""
+
+CONFIG_NAME = "recap.toml"
+ENVIRONMENT_PREFIX = "RECAP_"
+ENVIRONMENT: Mapping[str, str] = MappingProxyType(
+    {
+        "RECAP_CONFIG": "settings file to read instead of recap.toml",
+        "RECAP_HOME": "folder for stored data; reserved, this version stores nothing",
+        "RECAP_DEBUG": "set to 1: errors come with their traceback",
+        "RECAP_CORPUS": "folder of real sessions for the tests marked corpus",
+        "RECAP_KERNELS_CUDA": "build switch, reserved: auto, 0 or 1",
+        "RECAP_CUDA_ARCHS": "build switch, reserved: CUDA architectures, for example 80,90",
+        "RECAP_NVCC": "build switch, reserved: path of the CUDA compiler",
+    }
+)
+"""Environment variables besides ``RECAP_<NAME>``, which sets the setting of that name."""
+
+_EXACT = re.compile(r"\d+/0*[1-9]\d*|(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+_EXACT_LENGTH = 100  # exponent and length bound the integers behind a number someone sends us
+_BOOLEANS = {"true": True, "yes": True, "on": True, "1": True} | {
+    "false": False, "no": False, "off": False, "0": False,
+}  # fmt: skip
+
+_T = TypeVar("_T")
+
+
+class Bounds(NamedTuple):
+    """An interval of allowed numbers."""
+
+    low: float
+    high: float = math.inf
+    is_low_open: bool = False
+
+    def holds(self, value: float | Fraction) -> bool:
+        """Return True when the value lies inside; never for NaN and infinity."""
+        above = self.low < value if self.is_low_open else self.low <= value
+        return above and value <= self.high and math.isfinite(value)
+
+    def __str__(self) -> str:
+        low = f"{'above' if self.is_low_open else 'at least'} {self.low:g}"
+        return low if math.isinf(self.high) else f"{low} and at most {self.high:g}"
+
+
+def _setting(
+    default: _T,
+    text: str,
+    *,
+    symbol: str = "",
+    bounds: Bounds | None = None,
+    choices: tuple[str, ...] = (),
+) -> _T:
+    metadata = {"help": text, "symbol": symbol, "bounds": bounds, "choices": choices}
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Every coefficient in force. Raises SettingsError for a value out of its bounds.
+
+    Each field accepts its own type or text ("0.5", "true", "none"), as from a command line.
+    """
+
+    retention: Exact = _setting(
+        "0.1", "share of the history's characters to keep", symbol="beta",
+        bounds=Bounds(0, 1, is_low_open=True),
+    )  # fmt: skip
+    policy: str = _setting("coverage", "recipe that selects blocks")
+    observer: str = _setting("reuse", "what measures which blocks a turn used", choices=("reuse",))
+    smoothing: float = _setting(
+        0.5, "weight of the newest turn in the moving average of importance (ours)",
+        symbol="alpha", bounds=Bounds(0, 1, is_low_open=True),
+    )  # fmt: skip
+    query_weight: float = _setting(
+        0.5, "weight of request relevance beside importance, policy paper (ours)",
+        symbol="lambda", bounds=Bounds(0),
+    )  # fmt: skip
+    exploration_low: float = _setting(
+        0.5, "least bonus of a block never measured, policy paper", symbol="xi", bounds=Bounds(0)
+    )
+    exploration_high: float = _setting(
+        1.0, "greatest bonus of a block never measured, policy paper", symbol="xi", bounds=Bounds(0)
+    )
+    stale_penalty: float = _setting(
+        1.0, "what a superseded block loses in the score, policy paper (ours)",
+        symbol="kappa", bounds=Bounds(0),
+    )  # fmt: skip
+    expansion: Exact = _setting(
+        "0.2", "share above the budget that support edges may use (ours)", symbol="delta",
+        bounds=Bounds(0, 10),
+    )  # fmt: skip
+    edge_threshold: float = _setting(
+        0.05, "mass above which a block supports a later one", symbol="theta", bounds=Bounds(0, 1)
+    )
+    stale_overlap: float = _setting(
+        0.6, "share of a block's identifiers a later block repeats to supersede it (ours)",
+        bounds=Bounds(0, 1, is_low_open=True),
+    )  # fmt: skip
+    edit_cap: int | None = _setting(
+        8000, "characters up to which the latest edit of a file is protected; none: any (ours)",
+        bounds=Bounds(0),
+    )  # fmt: skip
+    paste_limit: int | None = _setting(
+        None, "characters above which a blob pasted by the person is clipped; none: never (ours)",
+        bounds=Bounds(200),
+    )  # fmt: skip
+    recency_share: float = _setting(
+        0.5, "share of the free budget that policy coverage fills by recency (ours)",
+        bounds=Bounds(0, 1),
+    )  # fmt: skip
+    markers: bool = _setting(True, "leave a short marker where blocks were omitted (ours)")
+    keep_thinking: bool = _setting(True, "keep the thinking of earlier turns (ours)")
+    rows: int = _setting(
+        64, "query rows sampled from a completed turn", symbol="W", bounds=Bounds(1, 4096)
+    )
+    rows_per_block: int = _setting(
+        8, "sampled rows of one block that edges are measured with", bounds=Bounds(1, 4096)
+    )
+    layers: int = _setting(8, "attention layers that importance averages", bounds=Bounds(1, 1024))
+    edge_layer: int = _setting(
+        4, "attention layer that edges are read from", bounds=Bounds(0, 1023)
+    )
+    clip_quantile: float = _setting(
+        0.95, "quantile at which token importance is winsorised; 1: no clipping",
+        bounds=Bounds(0, 1, is_low_open=True),
+    )  # fmt: skip
+    drop_first: int = _setting(
+        4, "first positions left out of importance: attention sinks", bounds=Bounds(0, 1024)
+    )
+    replay_tokens: int = _setting(
+        4096, "tokens a proxy model replays of a turn (ours)", bounds=Bounds(256, 8192)
+    )
+
+    def __post_init__(self) -> None:
+        for name, spec in _FIELDS.items():
+            object.__setattr__(self, name, _parse(spec, getattr(self, name)))
+        if self.exploration_low > self.exploration_high:
+            raise SettingsError(
+                f"exploration_low must be at most exploration_high; got {self.exploration_low!r} "
+                f"and {self.exploration_high!r}"
+            )
+
+    @property
+    def beta(self) -> Fraction:
+        """Retention, exact."""
+        return Fraction(self.retention)
+
+    @property
+    def delta(self) -> Fraction:
+        """Expansion, exact."""
+        return Fraction(self.expansion)
+
+    def replace(self, **changes: object) -> Settings:
+        """Return settings with some values changed; SettingsError for an unknown name."""
+        for name in changes:
+            _known(name)
+        return dataclasses.replace(self, **cast("dict[str, Any]", changes))
+
+
+_FIELDS: dict[str, dataclasses.Field[Any]] = {f.name: f for f in dataclasses.fields(Settings)}
+
+
+class SettingRow(NamedTuple):
+    """One line of the settings table in documents and ``recap config``."""
+
+    name: str
+    symbol: str
+    default: str
+    allowed: str
+    help: str
+
+
+def setting_rows() -> list[SettingRow]:
+    """Return the table of all settings, in the order they are declared."""
+    return [
+        SettingRow(f.name, f.metadata["symbol"], _text(f.default), _allowed(f), f.metadata["help"])
+        for f in _FIELDS.values()
+    ]
+
+
+def parse_retention(value: str | float | int | Fraction | Decimal) -> Fraction:
+    """Return beta, 0 < beta <= 1; a float is read through its shortest decimal form.
+
+    Raises SettingsError for anything else.
+    """
+    return Fraction(cast("str", _parse(_FIELDS["retention"], value)))
+
+
+def load_settings(
+    overrides: Mapping[str, object], toml: Path | None, environ: Mapping[str, str]
+) -> tuple[Settings, dict[str, str]]:
+    """Return the settings in force and where each value comes from.
+
+    Args:
+        overrides: Values given by argument, by setting name.
+        toml: Settings file, see ``find_toml``; None for none.
+        environ: Environment; an empty variable counts as not set.
+
+    Raises:
+        SettingsError: A name is unknown, a value is out of bounds, or the file cannot be read. The
+            text names the source of the value.
+    """
+    values: dict[str, object] = {}
+    origins = dict.fromkeys(_FIELDS, "default")
+    sources: list[tuple[str, object, str]] = []
+    if toml is not None:
+        sources += [(name, value, str(toml)) for name, value in _read_toml(toml).items()]
+    for name in _FIELDS:
+        variable = ENVIRONMENT_PREFIX + name.upper()
+        if environ.get(variable):
+            sources.append((name, environ[variable], variable))
+    sources += [(name, value, "argument") for name, value in overrides.items()]
+    for name, value, origin in sources:
+        try:
+            values[name] = _parse(_known(name), value)
+        except SettingsError as err:
+            raise err if origin == "argument" else SettingsError(f"{origin}: {err}") from None
+        origins[name] = origin
+    return Settings(**cast("dict[str, Any]", values)), origins
+
+
+def find_toml(environ: Mapping[str, str], folder: Path) -> Path | None:
+    """Return the settings file: RECAP_CONFIG, else ``folder``'s, else the user's; None for none."""
+    if named := environ.get("RECAP_CONFIG"):
+        return Path(named)
+    import platformdirs
+
+    users = platformdirs.user_config_path("recap", appauthor=False)
+    return next((p for p in (folder / CONFIG_NAME, users / CONFIG_NAME) if p.is_file()), None)
+
+
+def unknown_variables(environ: Mapping[str, str]) -> list[str]:
+    """Return variables that look like ours and mean nothing, sorted; a misspelt name is one."""
+    known = {ENVIRONMENT_PREFIX + name.upper() for name in _FIELDS} | ENVIRONMENT.keys()
+    return sorted(n for n in environ if n.startswith(ENVIRONMENT_PREFIX) and n not in known)
+
+
+def _read_toml(path: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    except OSError as err:
+        raise SettingsError(f"cannot read {path}: {err.strerror}") from err
+    except ValueError as err:  # malformed TOML, bytes that are no UTF-8
+        raise SettingsError(f"{path} is no valid TOML: {err}") from err
+
+
+def _known(name: str) -> dataclasses.Field[Any]:
+    if name in _FIELDS:
+        return _FIELDS[name]
+    import difflib
+
+    close = difflib.get_close_matches(name, _FIELDS, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else "."
+    raise SettingsError(f"unknown setting {name!r}{hint} Settings: {', '.join(sorted(_FIELDS))}")
+
+
+def _parse(spec: dataclasses.Field[Any], value: object) -> object:
+    """Return the value in the field's own type, inside its bounds."""
+    parse, _ = _KINDS[str(spec.type)]
+    bounds: Bounds | None = spec.metadata["bounds"]
+    choices: tuple[str, ...] = spec.metadata["choices"]
+    try:
+        parsed = parse(value)
+        number = Fraction(parsed) if spec.type == "Exact" else parsed
+        if bounds is not None and number is not None and not bounds.holds(number):
+            raise ValueError
+        if choices and parsed not in choices:
+            raise ValueError
+    except (ValueError, OverflowError):
+        raise SettingsError(f"{spec.name} must be {_allowed(spec)}; got {_shown(value)}") from None
+    return parsed
+
+
+def _allowed(spec: dataclasses.Field[Any]) -> str:
+    if spec.metadata["choices"]:
+        return "one of " + ", ".join(spec.metadata["choices"])
+    noun, bounds = _KINDS[str(spec.type)][1], spec.metadata["bounds"]
+    text = f"{noun} {bounds}" if bounds else noun
+    return f"{text}, or none" if spec.type == "int | None" else text
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, int) and abs(value) > 10**60:
+        return "a number of more than 60 digits"  # repr refuses to print the largest
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _text(value: object) -> str:
+    return (
+        "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    )
+
+
+def _exact(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float | Fraction | Decimal):
+        raise ValueError
+    # float's own repr: subclasses of float, numpy's for one, print their type
+    text = float.__repr__(value) if isinstance(value, float) else str(value).strip()
+    if len(text) > _EXACT_LENGTH or not _EXACT.fullmatch(text):
+        raise ValueError
+    return text
+
+
+def _name(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError
+    return value.strip()
+
+
+def _float(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError
+    return float(value)
+
+
+def _int(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError
+    return int(value)
+
+
+def _int_or_none(value: object) -> int | None:
+    if value is None or (isinstance(value, str) and value.strip().lower() == "none"):
+        return None
+    return _int(value)
+
+
+def _bool(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, str) or value.strip().lower() not in _BOOLEANS:
+        raise ValueError
+    return _BOOLEANS[value.strip().lower()]
+
+
+_KINDS: dict[str, tuple[Callable[[object], Any], str]] = {
+    "Exact": (_exact, "a decimal number or fraction"),
+    "str": (_name, "a name"),
+    "float": (_float, "a number"),
+    "int": (_int, "a whole number"),
+    "int | None": (_int_or_none, "a whole number"),
+    "bool": (_bool, "true or false"),
+}
+"""Parser and description of the values of a field, by the field's annotation."""
