@@ -1,0 +1,330 @@
+"""The one pipeline: read, segment, observe, select, render, check. The only place with its order.
+
+Library, command line, gateway and server call it. It is pure and total: faults of the input are left
+out with a reason; an exception that is no usage error is a bug of ours.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from recap.blocks.segment import Segmentation, segment
+from recap.blocks.table import build_table
+from recap.capture.reuse import build_graph
+from recap.config import Settings
+from recap.errors import InvalidContextError
+from recap.select.alternate import alternate as alternated
+from recap.select.policies import recipe_of
+from recap.select.prepare import clip_pastes, without_thinking
+from recap.select.render import Rendering, RenderOptions, render
+from recap.select.selection import Request, Selection, select
+from recap.transcript.check import check
+from recap.transcript.lists import read_messages
+from recap.transcript.model import HUMAN_AUTHORS, Dialect, Json, Message, Transcript
+from recap.transcript.tree import to_bytes, to_object
+from recap.turns import boundaries, current_boundary, selection_seed, session_key
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+    from fractions import Fraction
+
+    from recap.blocks.table import BlockTable
+    from recap.graph.state import ContextGraph
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A compaction in numbers.
+
+    Attributes:
+        policy: Recipe used.
+        dialect: Dialect of the result; it passed that dialect's check.
+        history_chars: c(V), characters of the live history's blocks.
+        budget_chars: B.
+        protected_chars: cost(P).
+        protected_share: cost(P) / B; 0 when B is 0 and nothing is protected.
+        over_budget: True when P alone exceeds B.
+        kept_chars: Characters of kept blocks.
+        fixed_chars: System and injected root text, always kept, outside the budget.
+        current_chars: The request and the current turn, untouched, outside the budget.
+        marker_chars: Omission markers, outside the budget.
+        markers: Their number.
+        blocks: Blocks of the history.
+        kept_blocks: Of these kept.
+        expanded_blocks: Of these pulled in by a support edge.
+        revived_blocks: Of these from before a native compaction.
+        is_effective: True when the result is smaller than the input.
+        excluded: Parts that no provider accepts, by reason.
+        notes: Further changes, by kind.
+        turn_key: Key of the turn the selection holds for, "" without a real user message.
+    """
+
+    policy: str
+    dialect: str
+    history_chars: int
+    budget_chars: int
+    protected_chars: int
+    protected_share: float
+    over_budget: bool
+    kept_chars: int
+    fixed_chars: int
+    current_chars: int
+    marker_chars: int
+    markers: int
+    blocks: int
+    kept_blocks: int
+    expanded_blocks: int
+    revived_blocks: int
+    is_effective: bool
+    excluded: Mapping[str, int]
+    notes: Mapping[str, int]
+    turn_key: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compaction:
+    """A compacted context with everything that explains it.
+
+    Attributes:
+        messages: The vendor's message list; a Python caller's kept messages are the same objects.
+        system: System blocks for a dialect that carries them beside the list (Anthropic), when the
+            input held them as messages.
+        selection: Which blocks, and why.
+        report: The numbers.
+        table: The history's blocks.
+        graph: The graph the selection used.
+        rendering: The result before decoding, with the original bytes.
+    """
+
+    messages: list[Json]
+    system: list[Json]
+    selection: Selection
+    report: Report
+    table: BlockTable
+    graph: ContextGraph
+    rendering: Rendering
+
+    def to_json(self) -> bytes:
+        """Return the result as a JSON array, one message a line, kept parts byte for byte.
+
+        With system blocks: an object with ``system`` and ``messages``.
+        """
+        trees = self.rendering.messages
+        if len(trees) != len(self.messages):  # joined for strict alternation
+            trees = tuple(self.messages)
+        array = b"[\n" + b",\n".join(to_bytes(tree) for tree in trees) + b"\n]"
+        if not self.rendering.system:
+            return array + b"\n"
+        system = b", ".join(to_bytes(tree) for tree in self.rendering.system)
+        return b'{"system": [' + system + b'],\n"messages": ' + array + b"}\n"
+
+
+def compact(
+    messages: Sequence[Mapping[str, Json]] | Mapping[str, Json],
+    request: str | Mapping[str, Json] | None = None,
+    *,
+    retention: str | float | Fraction | Decimal | None = None,
+    policy: str | None = None,
+    dialect: str = "auto",
+    to: Dialect | None = None,
+    pins: Sequence[str] = (),
+    settings: Settings | None = None,
+    graph: ContextGraph | None = None,
+) -> Compaction:
+    """Return a short, valid message list that holds what the request needs. No model is called.
+
+    Args:
+        messages: A message list as a client sends it (OpenAI chat or Anthropic Messages), or the
+            request document around it. It is not changed.
+        request: The arriving request, as text or as a user message: then the whole list is history.
+            None: the last real user message is the request, and what follows it is the current
+            turn, which stays as it is.
+        retention: Share beta of the history's characters to keep, in (0, 1]; 0.1 by default.
+        policy: Name of a recipe, see ``recap.select.policies``; None for the default.
+        dialect: ``anthropic``, ``openai`` or ``auto``; the result has the same one.
+        to: Another dialect for the result.
+        pins: Ids of blocks to keep in any case.
+        settings: Every other coefficient.
+        graph: The session's context graph; None builds one from text reuse.
+
+    Raises:
+        UsageError: An unknown policy, pin or dialect, or a value out of range.
+        InvalidContextError: The result broke a rule of its dialect: a bug of ours.
+    """
+    chosen = settings or Settings()
+    if retention is not None:
+        chosen = chosen.replace(retention=retention)
+    transcript = read_messages(messages, dialect)
+    return compact_transcript(
+        transcript, request, settings=chosen, policy=policy, pins=pins, graph=graph, to=to
+    )
+
+
+def compact_transcript(
+    transcript: Transcript,
+    request: str | Mapping[str, Json] | None = None,
+    *,
+    settings: Settings | None = None,
+    policy: str | None = None,
+    pins: Sequence[str] = (),
+    graph: ContextGraph | None = None,
+    to: Dialect | None = None,
+    alternate: bool = False,
+    model: str = "",
+) -> Compaction:
+    """Return the compaction of a transcript; arguments as for ``compact``.
+
+    ``alternate`` joins adjacent messages of one role. ``model`` names the model the context is for,
+    so that another model's thinking is left out; "" takes it from the transcript.
+    """
+    settings = settings or Settings()
+    recipe = recipe_of(policy or settings.policy)
+    moment = _moment(transcript, request)
+    messages, notes = _prepared(moment, settings)
+    whole = segment(messages)
+    table = build_table(messages, _history(whole, moment.tail_start))
+    if graph is None:
+        graph = build_graph(table, settings)
+    arriving = Request(_request_text(messages, moment.tail_start), moment.seed)
+    selection = select(graph, table, arriving, settings, policy=recipe.name, pins=pins)
+    kept = [int(index) for index in selection.is_kept.nonzero()[0]]
+    dialect = to or transcript.dialect
+    has_markers = settings.markers and recipe.markers
+    options = RenderOptions(dialect, selection.budget_chars if has_markers else 0, model)
+    rendering = render(messages, whole, kept, moment.tail_start, options)
+    objects = [to_object(tree) for tree in rendering.messages]
+    if alternate:
+        objects, _ = alternated(objects)
+    _verify(objects, dialect)
+    return Compaction(
+        messages=objects,
+        system=[to_object(tree) for tree in rendering.system],
+        selection=selection,
+        report=_report(messages, whole, moment, table, selection, rendering, notes, dialect),
+        table=table,
+        graph=graph,
+        rendering=rendering,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """Where history ends and the current turn begins, and what names this turn."""
+
+    messages: tuple[Message, ...]
+    tail_start: int
+    turn_key: str
+    seed: bytes
+
+
+def _moment(transcript: Transcript, request: str | Mapping[str, Json] | None) -> _Moment:
+    messages = transcript.messages
+    if request is None:
+        boundary = current_boundary(boundaries(messages))
+        tail_start = boundary.message if boundary else 0
+        turn_key = boundary.turn_key if boundary else ""
+    else:
+        tail_start = len(messages)
+        messages = (*messages, *_request_messages(request, transcript.dialect))
+        found = boundaries(messages)
+        turn_key = found[-1].turn_key if found else ""
+    key = session_key(messages)
+    return _Moment(messages, tail_start, turn_key, selection_seed(key, turn_key))
+
+
+def _request_messages(
+    request: str | Mapping[str, Json], dialect: Dialect
+) -> tuple[Message, ...]:
+    message = {"role": "user", "content": request} if isinstance(request, str) else request
+    return read_messages([message], dialect).messages
+
+
+def _prepared(moment: _Moment, settings: Settings) -> tuple[tuple[Message, ...], Counter[str]]:
+    """Return the messages with the optional changes to history made."""
+    notes: Counter[str] = Counter()
+    history = moment.messages[: moment.tail_start]
+    if settings.paste_limit is not None:
+        history, clipped = clip_pastes(history, settings.paste_limit)
+        if clipped:
+            notes["pasted-characters-clipped"] = clipped
+    if not settings.keep_thinking:
+        before = sum(part.kind == "thinking" for message in history for part in message.parts)
+        history = without_thinking(history)
+        if before:
+            notes["thinking-dropped"] = before
+    return (*history, *moment.messages[moment.tail_start :]), notes
+
+
+def _history(whole: Segmentation, tail_start: int) -> Segmentation:
+    """Return the part of the segmentation that belongs to history."""
+    return Segmentation(
+        tuple(block for block in whole.blocks if block.refs[0].message < tail_start),
+        tuple(ref for ref in whole.fixed if ref.message < tail_start),
+        tuple(exclusion for exclusion in whole.excluded if exclusion.ref.message < tail_start),
+    )
+
+
+def _request_text(messages: Sequence[Message], tail_start: int) -> str:
+    """Return the person's words of the message the current turn begins with."""
+    return "\n".join(
+        part.text()
+        for message in messages[tail_start : tail_start + 1]
+        for part in message.parts
+        if part.kind == "text" and part.author in HUMAN_AUTHORS
+    )
+
+
+def _verify(messages: Sequence[Json], dialect: Dialect) -> None:
+    broken = [finding for finding in check(messages, dialect) if finding.severity == "error"]
+    if broken:
+        first = broken[0]
+        raise InvalidContextError(
+            f"the rendered context breaks {len(broken)} rule(s) of {dialect}, first "
+            f"{first.code} in message {first.line}: {first.detail}; it was not returned. "
+            "This is a bug of Recap: please report it with the output of `recap check SESSION`"
+        )
+
+
+def _report(  # noqa: PLR0913
+    messages: Sequence[Message],
+    whole: Segmentation,
+    moment: _Moment,
+    table: BlockTable,
+    selection: Selection,
+    rendering: Rendering,
+    notes: Counter[str],
+    dialect: Dialect,
+) -> Report:
+    rules = Counter(decision.rule for decision in selection.decisions())
+    kept = selection.is_kept
+    excluded = Counter(exclusion.reason for exclusion in whole.excluded)
+    budget = selection.budget_chars
+    protected = selection.protected_chars
+    dropped_active = bool((table.is_active & ~kept).any())
+    return Report(
+        policy=selection.policy,
+        dialect=dialect,
+        history_chars=selection.active_chars,
+        budget_chars=budget,
+        protected_chars=protected,
+        protected_share=protected / budget if budget else float(protected > 0),
+        over_budget=protected > budget,
+        kept_chars=selection.cost_chars,
+        fixed_chars=sum(messages[r.message].parts[r.part].cost_chars for r in whole.fixed),
+        current_chars=sum(
+            block.cost_chars for block in whole.blocks[len(table) :]
+        ),
+        marker_chars=rendering.marker_chars,
+        markers=rendering.markers,
+        blocks=len(table),
+        kept_blocks=int(kept.sum()),
+        expanded_blocks=rules["expanded"],
+        revived_blocks=int((kept & ~table.is_active).sum()),
+        is_effective=dropped_active and selection.cost_chars < selection.active_chars,
+        excluded=dict(sorted(excluded.items())),
+        notes=dict(sorted((notes + rendering.notes).items())),
+        turn_key=moment.turn_key,
+    )
