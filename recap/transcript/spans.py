@@ -1,0 +1,122 @@
+"""Where JSON values lie inside bytes: exact spans of members and elements.
+
+Pure functions on bytes. msgspec does the work where it accepts the bytes; where it refuses them
+(lone surrogates, NaN, bad UTF-8, control characters in strings) a tolerant scanner answers.
+All of them take time linear in the input, whatever it holds.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+Span = tuple[int, int]
+"""``[start, end)`` in bytes."""
+
+# An unterminated string reaches to the end, so that no byte is looked at twice.
+_STRING = rb'"(?:[^"\\]++|\\.?)*+(?:"|\Z)'
+_TOKEN = re.compile(_STRING + rb"|[{}\[\],:]", re.DOTALL)
+
+_objects = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_arrays = msgspec.json.Decoder(list[msgspec.Raw])
+_PREFIX = 64
+
+MAX_DEPTH = 400
+"""Deepest nesting read. Python's own limit depends on the caller's stack; this one does not."""
+
+
+def member_spans(data: bytes) -> dict[str, Span]:
+    """Return the spans of an object's values by key, the last one where a key repeats.
+
+    Raises ValueError when ``data`` is no JSON object.
+    """
+    try:
+        values = _objects.decode(data)
+    except msgspec.ValidationError as err:
+        raise ValueError("no JSON object") from err
+    except (msgspec.DecodeError, RecursionError):
+        return _scanned_members(data)
+    spans: dict[str, Span] = {}
+    at = 0
+    for key, value in values.items():
+        start = locate(data, value, at)
+        if start < 0:  # a repeated key stands where it came first but holds what came last
+            return _scanned_members(data)
+        at = start + memoryview(value).nbytes
+        spans[key] = start, at
+    return spans
+
+
+def element_spans(data: bytes) -> list[Span]:
+    """Return the spans of an array's elements. Raises ValueError when ``data`` is no JSON array."""
+    try:
+        values = _arrays.decode(data)
+    except msgspec.ValidationError as err:
+        raise ValueError("no JSON array") from err
+    except (msgspec.DecodeError, RecursionError):
+        return _pieces(data, b"[")
+    spans = []
+    at = 0
+    for value in values:
+        start = locate(data, value, at)
+        at = start + memoryview(value).nbytes
+        spans.append((start, at))
+    return spans
+
+
+def locate(data: bytes, value: msgspec.Raw, start: int) -> int:
+    """Return where the bytes of ``value`` stand in ``data`` at or after ``start``; -1 if nowhere.
+
+    Equal bytes further ahead are as good as the value's own.
+    """
+    view = memoryview(value)
+    at = data.find(view[:_PREFIX], start)
+    if at < 0 or view.nbytes <= _PREFIX or data.startswith(view, at):
+        return at
+    return data.find(view, at + 1)
+
+
+def _scanned_members(data: bytes) -> dict[str, Span]:
+    pieces = _pieces(data, b"{")
+    if len(pieces) % 2:
+        raise ValueError("no JSON object")
+    keys = (data[start:end].decode("utf-8", "replace") for start, end in pieces[::2])
+    return {_key(key): span for key, span in zip(keys, pieces[1::2], strict=True)}
+
+
+def _key(text: str) -> str:
+    try:
+        value = msgspec.json.decode(text.encode())
+    except msgspec.DecodeError:
+        return text.strip('"')
+    return value if isinstance(value, str) else text
+
+
+def _pieces(data: bytes, opening: bytes) -> list[Span]:
+    """Return the spans between the separators one level deep, white space stripped."""
+    depth = begin = 0
+    pieces = []
+    for token in _TOKEN.finditer(data):
+        start, char = token.start(), data[token.start()]
+        if depth == 0 and data[: start + 1].strip() != opening:
+            break
+        if char in b"[{":
+            depth += 1
+            begin = token.end() if depth == 1 else begin
+        elif char in b"]}":
+            depth -= 1
+        if depth > MAX_DEPTH:
+            break
+        if (depth == 1 and char in b",:") or depth == 0:
+            pieces.append(_stripped(data, begin, start))
+            begin = token.end()
+        if depth == 0:
+            return [span for span in pieces if span[0] < span[1]]
+    raise ValueError("no JSON array" if opening == b"[" else "no JSON object")
+
+
+def _stripped(data: bytes, start: int, end: int) -> Span:
+    piece = data[start:end]
+    start += len(piece) - len(piece.lstrip())
+    return start, start + len(piece.strip())
