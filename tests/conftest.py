@@ -22,3 +22,10 @@ def corpus() -> Path:
     if not path.is_dir():
         pytest.skip(f"corpus not found at {path} (set RECAP_CORPUS)")
     return path
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the flag of the long sweep over the whole corpus."""
+    parser.addoption(
+        "--full-sweep", action="store_true", help="run every boundary of every real session"
+    )

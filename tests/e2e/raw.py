@@ -1,0 +1,135 @@
+"""What a person wrote, taken from the raw JSON alone: the sweep's own oracle.
+
+Nothing here imports recap. The rules are those of the formats as the vendors write them, in their
+simplest form; where a file needs judgement the expectation is pinned in the test.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+MACHINE = re.compile(
+    r"\s*<(system-reminder|local-command-caveat|local-command-stdout|local-command-stderr"
+    r"|task-notification|bash-input|bash-stdout|bash-stderr|environment_context"
+    r"|user_instructions|command-name|command-message|tool_result id)\b"
+)
+OTHER_MACHINE = ("[Request interrupted by user", "This session is being continued from a previous")
+ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
+
+
+class Said(NamedTuple):
+    """A text a person wrote: where it stands (1-based line or index) and its words."""
+
+    at: int
+    words: str
+
+
+class Step(NamedTuple):
+    """A cut of a session right after a person's message: its raw bytes and the texts so far."""
+
+    data: bytes
+    said: tuple[str, ...]
+
+
+def human(text: str) -> str:
+    """Return the words of a person in a user text, "" for machine text."""
+    if not text.strip() or text.startswith(OTHER_MACHINE):
+        return ""
+    if MACHINE.match(text):
+        arguments = ARGUMENTS.search(text)
+        if arguments:
+            return arguments.group(1) if arguments.group(1).strip() else ""
+        rest = re.sub(r"<system-reminder>.*?</system-reminder>", "", text, flags=re.DOTALL)
+        return text if not MACHINE.match(rest) and rest.strip() else ""
+    return text
+
+
+def texts_of(content: Any) -> list[str]:
+    """Return the texts of a content value, results apart."""
+    if isinstance(content, str):
+        return [content]
+    blocks = content if isinstance(content, list) else []
+    return [
+        b["text"] for b in blocks
+        if isinstance(b, dict) and b.get("type") == "text" and isinstance(b.get("text"), str)
+    ]  # fmt: skip
+
+
+def claude_lines(data: bytes) -> list[tuple[int, dict[str, Any]]]:
+    """Return the parseable lines with their numbers; a cut-off head of a glued line is skipped."""
+    lines = []
+    for number, line in enumerate(data.split(b"\n"), 1):
+        try:
+            record = json.loads(line)
+        except ValueError:
+            at = max(line.rfind(b'{"type":'), line.rfind(b'{"parentUuid":'))
+            try:
+                record = json.loads(line[at:]) if at > 0 else None
+            except ValueError:
+                record = None
+        if isinstance(record, dict):
+            lines.append((number, record))
+    return lines
+
+
+def claude_said(data: bytes) -> list[Said]:
+    """Return what the person typed in a Claude Code log, side chains apart."""
+    said = []
+    for number, record in claude_lines(data):
+        if record.get("type") != "user" or record.get("isSidechain"):
+            continue
+        if record.get("isMeta") or record.get("isCompactSummary"):
+            continue
+        message = record.get("message") or {}
+        said += [Said(number, words) for t in texts_of(message.get("content")) if (words := human(t))]
+    return said
+
+
+def list_said(messages: list[dict[str, Any]]) -> list[Said]:
+    """Return what the person typed in a message list."""
+    return [
+        Said(number, words)
+        for number, message in enumerate(messages, 1)
+        if message.get("role") == "user"
+        for text in texts_of(message.get("content"))
+        if (words := human(text))
+    ]
+
+
+def list_steps(document: Any) -> list[Step]:
+    """Return the cuts of a message-list document after each message that holds a person's words."""
+    key = "traj" if isinstance(document, dict) and "traj" in document else "messages"
+    messages = document if isinstance(document, list) else document[key]
+    said = list_said(messages)
+    steps = []
+    for at in sorted({each.at for each in said}):
+        cut = messages[:at]
+        whole = cut if isinstance(document, list) else {**document, key: cut}
+        words = tuple(each.words for each in said if each.at <= at)
+        steps.append(Step(json.dumps(whole, ensure_ascii=False).encode("utf-8", "surrogatepass"), words))
+    return steps
+
+
+def claude_steps(data: bytes, left_out: frozenset[int] = frozenset()) -> list[Step]:
+    """Return the cuts of a Claude Code log after each line that holds a person's words."""
+    said = [each for each in claude_said(data) if each.at not in left_out]
+    ends = [m.end() for m in re.finditer(rb"\n", data)] + [len(data)]
+    return [
+        Step(data[: ends[at - 1]], tuple(each.words for each in said if each.at <= at))
+        for at in sorted({each.at for each in said})
+    ]
+
+
+def read_steps(path: Path, left_out: frozenset[int] = frozenset()) -> list[Step]:
+    """Return the cuts of a file of either kind."""
+    data = path.read_bytes()
+    if path.suffix == ".jsonl":
+        return claude_steps(data, left_out)
+    document = json.loads(data)
+    if isinstance(document, dict) and "loglines" in document:
+        lines = b"".join(json.dumps(line).encode() + b"\n" for line in document["loglines"])
+        return claude_steps(lines, left_out)
+    return list_steps(document)
