@@ -7,8 +7,7 @@ out with a reason; an exception that is no usage error is a bug of ours.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from recap.blocks.segment import Segmentation, segment
@@ -28,6 +27,7 @@ from recap.transcript.tree import to_bytes, to_object
 from recap.turns import boundaries, current_boundary, selection_seed, session_key
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from decimal import Decimal
     from fractions import Fraction
 
@@ -122,7 +122,7 @@ class Compaction:
         return b'{"system": [' + system + b'],\n"messages": ' + array + b"}\n"
 
 
-def compact(
+def compact(  # noqa: PLR0913 - one keyword for each thing a caller may want
     messages: Sequence[Mapping[str, Json]] | Mapping[str, Json],
     request: str | Mapping[str, Json] | None = None,
     *,
@@ -163,7 +163,7 @@ def compact(
     )
 
 
-def compact_transcript(
+def compact_transcript(  # noqa: PLR0913 - as above
     transcript: Transcript,
     request: str | Mapping[str, Json] | None = None,
     *,
@@ -182,8 +182,8 @@ def compact_transcript(
     """
     settings = settings or Settings()
     recipe = recipe_of(policy or settings.policy)
-    moment = _moment(transcript, request)
-    messages, notes = _prepared(moment, settings)
+    moment, notes = _prepared(_moment(transcript, request), settings)
+    messages = moment.messages
     whole = segment(messages)
     table = build_table(messages, _history(whole, moment.tail_start))
     if graph is None:
@@ -203,7 +203,7 @@ def compact_transcript(
         messages=objects,
         system=[to_object(tree) for tree in rendering.system],
         selection=selection,
-        report=_report(messages, whole, moment, table, selection, rendering, notes, dialect),
+        report=_report(moment, whole, table, selection, rendering, notes, dialect),
         table=table,
         graph=graph,
         rendering=rendering,
@@ -235,15 +235,13 @@ def _moment(transcript: Transcript, request: str | Mapping[str, Json] | None) ->
     return _Moment(messages, tail_start, turn_key, selection_seed(key, turn_key))
 
 
-def _request_messages(
-    request: str | Mapping[str, Json], dialect: Dialect
-) -> tuple[Message, ...]:
+def _request_messages(request: str | Mapping[str, Json], dialect: Dialect) -> tuple[Message, ...]:
     message = {"role": "user", "content": request} if isinstance(request, str) else request
     return read_messages([message], dialect).messages
 
 
-def _prepared(moment: _Moment, settings: Settings) -> tuple[tuple[Message, ...], Counter[str]]:
-    """Return the messages with the optional changes to history made."""
+def _prepared(moment: _Moment, settings: Settings) -> tuple[_Moment, Counter[str]]:
+    """Return the moment with the optional changes to history made, and their counts."""
     notes: Counter[str] = Counter()
     history = moment.messages[: moment.tail_start]
     if settings.paste_limit is not None:
@@ -255,7 +253,8 @@ def _prepared(moment: _Moment, settings: Settings) -> tuple[tuple[Message, ...],
         history = without_thinking(history)
         if before:
             notes["thinking-dropped"] = before
-    return (*history, *moment.messages[moment.tail_start :]), notes
+    messages = (*history, *moment.messages[moment.tail_start :])
+    return replace(moment, messages=messages), notes
 
 
 def _history(whole: Segmentation, tail_start: int) -> Segmentation:
@@ -288,16 +287,16 @@ def _verify(messages: Sequence[Json], dialect: Dialect) -> None:
         )
 
 
-def _report(  # noqa: PLR0913
-    messages: Sequence[Message],
-    whole: Segmentation,
+def _report(
     moment: _Moment,
+    whole: Segmentation,
     table: BlockTable,
     selection: Selection,
     rendering: Rendering,
     notes: Counter[str],
     dialect: Dialect,
 ) -> Report:
+    messages = moment.messages
     rules = Counter(decision.rule for decision in selection.decisions())
     kept = selection.is_kept
     excluded = Counter(exclusion.reason for exclusion in whole.excluded)
@@ -314,9 +313,7 @@ def _report(  # noqa: PLR0913
         over_budget=protected > budget,
         kept_chars=selection.cost_chars,
         fixed_chars=sum(messages[r.message].parts[r.part].cost_chars for r in whole.fixed),
-        current_chars=sum(
-            block.cost_chars for block in whole.blocks[len(table) :]
-        ),
+        current_chars=sum(block.cost_chars for block in whole.blocks[len(table) :]),
         marker_chars=rendering.marker_chars,
         markers=rendering.markers,
         blocks=len(table),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from recap.transcript.authors import mark_steering
 from recap.transcript.lists import read_messages
+
+from recap.transcript.authors import mark_steering
 from recap.transcript.model import Author, Envelope, Held, Message, Part, Role
 from recap.transcript.parts import call_part, result_part, text_part, thinking_part
 
@@ -73,7 +74,12 @@ def conversation(turns: int, steps: int = 3, size: int = 200) -> list[dict[str, 
                     "role": "assistant",
                     "content": [
                         {"type": "text", "text": f"Looking at {path}"},
-                        {"type": "tool_use", "id": call_id, "name": name, "input": {"file_path": path}},
+                        {
+                            "type": "tool_use",
+                            "id": call_id,
+                            "name": name,
+                            "input": {"file_path": path},
+                        },
                     ],
                 }
             )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict, deque
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from recap.transcript.model import Message, Part
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from recap.transcript.model import Message, Part
 
 UnpairedReason = Literal["open-call", "orphan-result", "duplicate-call", "duplicate-result"]
 
@@ -40,44 +42,61 @@ def pair(messages: Sequence[Message]) -> Pairing:
     a constant id (exports that blank ids out) still pairs by position. A result that stands before
     its call waits for it.
     """
-    open_calls: dict[str, list[list[PartRef]]] = defaultdict(list)
-    early_results: dict[str, list[PartRef]] = defaultdict(list)
-    result_of: dict[PartRef, PartRef] = {}
-    excluded: list[tuple[PartRef, UnpairedReason]] = []
-    answered_ids: set[tuple[int, str]] = set()
+    matcher = _Matcher()
+    server: list[tuple[PartRef, UnpairedReason]] = []
     for index, message in enumerate(messages):
         if message.role == "assistant":
-            excluded.extend(_server_tools(index, message))
+            server.extend(_server_tools(index, message))
             for call_id, calls in _calls_by_id(index, message).items():
-                waiting = early_results.get(call_id, [])
-                while waiting and calls:
-                    result_of[calls.pop(0)] = waiting.pop(0)
-                    answered_ids.add((index, call_id))
-                if calls:
-                    open_calls[call_id].append(calls)
+                matcher.add_calls(call_id, calls)
         elif message.role == "tool":
             for ref, part in _parts(index, message):
-                groups = open_calls.get(part.call_id)
-                if not groups:
-                    early_results[part.call_id].append(ref)
-                    continue
-                call = groups[-1].pop(0)
-                if not groups[-1]:
-                    groups.pop()
-                result_of[call] = ref
-                answered_ids.add((call.message, part.call_id))
-    ids_with_answer = {call_id for _, call_id in answered_ids}
-    for call_id, groups in open_calls.items():
-        for calls in groups:
-            for ref in calls:
-                repeated = (ref.message, call_id) in answered_ids
-                excluded.append((ref, "duplicate-call" if repeated else "open-call"))
-    for call_id, results in early_results.items():
-        reason: UnpairedReason = (
-            "duplicate-result" if call_id in ids_with_answer else "orphan-result"
-        )
-        excluded.extend((ref, reason) for ref in results)
-    return Pairing(result_of, tuple(sorted(excluded)))
+                matcher.add_result(part.call_id, ref)
+    return Pairing(matcher.result_of, tuple(sorted([*server, *matcher.unpaired()])))
+
+
+class _Matcher:
+    """Calls waiting for results and results waiting for calls, by id."""
+
+    def __init__(self) -> None:
+        self.result_of: dict[PartRef, PartRef] = {}
+        self.open_calls: dict[str, list[deque[PartRef]]] = defaultdict(list)
+        self.early_results: dict[str, deque[PartRef]] = defaultdict(deque)
+        self.answered: set[tuple[str, int]] = set()
+
+    def add_calls(self, call_id: str, calls: Sequence[PartRef]) -> None:
+        """Take the calls of one id in one message."""
+        waiting = deque(calls)
+        early = self.early_results[call_id]
+        while waiting and early:
+            self._match(call_id, waiting.popleft(), early.popleft())
+        if waiting:
+            self.open_calls[call_id].append(waiting)
+
+    def add_result(self, call_id: str, result: PartRef) -> None:
+        """Take a result: answer a waiting call, or wait."""
+        messages = self.open_calls[call_id]
+        if not messages:
+            self.early_results[call_id].append(result)
+            return
+        self._match(call_id, messages[-1].popleft(), result)
+        if not messages[-1]:
+            messages.pop()
+
+    def unpaired(self) -> Iterator[tuple[PartRef, UnpairedReason]]:
+        """Yield what is left over, with the reason."""
+        for call_id, messages in self.open_calls.items():
+            for call in (call for calls in messages for call in calls):
+                is_repeated = (call_id, call.message) in self.answered
+                yield call, "duplicate-call" if is_repeated else "open-call"
+        answered_ids = {call_id for call_id, _ in self.answered}
+        for call_id, results in self.early_results.items():
+            for result in results:
+                yield result, "duplicate-result" if call_id in answered_ids else "orphan-result"
+
+    def _match(self, call_id: str, call: PartRef, result: PartRef) -> None:
+        self.result_of[call] = result
+        self.answered.add((call_id, call.message))
 
 
 def _parts(index: int, message: Message) -> Iterator[tuple[PartRef, Part]]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from recap.blocks.segment import Block
 from recap.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from recap.blocks.segment import Block
 
 Protection = Literal["protected:user", "protected:edit", "protected:pin"]
 

@@ -7,14 +7,16 @@ no partner is excluded with a reason and never answered by an invention.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from recap.blocks.pairing import Pairing, PartRef, pair
 from recap.blocks.tools import edited_paths
 from recap.transcript.authors import OMISSION_PREFIX
 from recap.transcript.model import HUMAN_AUTHORS, Message, Part, digest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 BlockKind = Literal[
     "user",  # human text of one message, with the images pasted into it

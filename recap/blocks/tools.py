@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from recap.transcript.model import Json, Part
 from recap.transcript.parts import parsed_arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from recap.transcript.model import Json, Part
 
 PATH_KEYS = ("file_path", "filePath", "notebook_path", "path", "filename", "target_file", "file")
 
-EDIT_TOOLS: Mapping[str, tuple[str, ...]] = {
-    name: PATH_KEYS
-    for name in (
-        "edit", "multiedit", "write", "notebookedit",  # Claude Code, OpenCode, pi
-        "replace", "write_file",  # Gemini CLI
-        "str_replace_editor", "str_replace_based_edit_tool", "file_editor",  # Anthropic, OpenHands
-        "edit_file", "create_file", "search_replace", "update_file", "create",  # others
-    )
-}  # fmt: skip
+EDIT_TOOLS: Mapping[str, tuple[str, ...]] = dict.fromkeys(("edit", "multiedit", "write", "notebookedit", "replace", "write_file", "str_replace_editor", "str_replace_based_edit_tool", "file_editor", "edit_file", "create_file", "search_replace", "update_file", "create"), PATH_KEYS)  # fmt: skip
 """Names in lower case: vendors differ only in case."""
 
 READ_ONLY_COMMANDS = frozenset(("view", "undo_edit"))

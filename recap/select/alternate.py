@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from recap.transcript.model import Json
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from recap.transcript.model import Json
 
 SEPARATOR = "\n\n"
 """Stands between two joined texts; blocks of content lists stay apart as they are."""
@@ -32,13 +35,19 @@ def _may_join(first: Json, second: Json) -> bool:
     if not isinstance(first, dict) or not isinstance(second, dict):
         return False
     role = first.get("role")
-    return role in ("user", "assistant") and role == second.get("role") and not (
-        first.get("tool_calls") or first.get("function_call")
+    return (
+        role in ("user", "assistant")
+        and role == second.get("role")
+        and not (first.get("tool_calls") or first.get("function_call"))
     )
 
 
 def _join(first: dict[str, Json], second: dict[str, Json]) -> dict[str, Json]:
-    return {**first, **second, "content": _joined_content(first.get("content"), second.get("content"))}
+    return {
+        **first,
+        **second,
+        "content": _joined_content(first.get("content"), second.get("content")),
+    }
 
 
 def _joined_content(first: Json, second: Json) -> Json:

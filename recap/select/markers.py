@@ -6,11 +6,15 @@ budget and are bounded by a share of it (ours).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from recap.blocks.segment import Block
 from recap.transcript.authors import OMISSION_PREFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from recap.blocks.segment import Block
 
 MARKER_CHARS = 48
 """No marker is longer."""

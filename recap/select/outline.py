@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import TYPE_CHECKING
 
-from recap.blocks.pairing import PartRef
-from recap.blocks.segment import Segmentation
-from recap.transcript.model import Message, Part, Role
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from recap.blocks.pairing import PartRef
+    from recap.blocks.segment import Segmentation
+    from recap.transcript.model import Message, Part, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +35,7 @@ class Group:
     def with_parts(self, parts: Sequence[tuple[Part, int]]) -> Group:
         """Return the group with other parts, each with its message."""
         chosen = tuple(part for part, _ in parts)
-        return Group(
-            self.role, chosen, tuple(at for _, at in parts), self.is_current, self.block
-        )
+        return Group(self.role, chosen, tuple(at for _, at in parts), self.is_current, self.block)
 
 
 @dataclass(frozen=True, slots=True)

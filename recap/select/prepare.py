@@ -7,11 +7,14 @@ block ids, turn keys and graphs do not depend on these settings.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from recap.transcript.authors import OMISSION_PREFIX
 from recap.transcript.model import HUMAN_AUTHORS, Held, Message, Part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 HEAD_SHARE = 0.7
 """Of a clipped blob, this share of the limit stays from its head, the rest from its tail."""
@@ -43,8 +46,7 @@ def clip_pastes(messages: Sequence[Message], limit: int) -> tuple[tuple[Message,
     for message in messages:
         parts = tuple(_clipped_part(part, limit) for part in message.parts)
         removed += sum(
-            old.cost_chars - new.cost_chars
-            for old, new in zip(message.parts, parts, strict=True)
+            old.cost_chars - new.cost_chars for old, new in zip(message.parts, parts, strict=True)
         )
         changed = any(new is not old for old, new in zip(message.parts, parts, strict=True))
         clipped.append(replace(message, parts=parts) if changed else message)

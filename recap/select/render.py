@@ -6,16 +6,20 @@ arguments give the same bytes in every process.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from recap.blocks.segment import Segmentation
 from recap.select.markers import gaps, marker_text, merge
 from recap.select.outline import Group, outline
 from recap.select.vendor import WRITERS, Notes, adapt, current_model
 from recap.transcript.model import Dialect, Envelope, Held, Message, Raw
 from recap.transcript.parts import text_part
-from recap.transcript.tree import Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from recap.blocks.segment import Segmentation
+    from recap.transcript.tree import Tree
 
 
 @dataclass(frozen=True, slots=True)

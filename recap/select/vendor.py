@@ -7,20 +7,28 @@ short text that says so. Every change is counted.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from recap.select.outline import Group
 from recap.transcript import anthropic, openai
 from recap.transcript.authors import OMISSION_PREFIX
-from recap.transcript.limits import IMAGE_LIMITS, ImageLimits
+from recap.transcript.limits import LimitName, limit
 from recap.transcript.model import Dialect, Message, Part, digest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from recap.select.outline import Group
 
 WRITERS = {"anthropic": anthropic, "openai": openai}
 """Dialect -> module that writes it."""
 
 ANTHROPIC_ID = re.compile(r"[A-Za-z0-9_-]+")
+
+IMAGE_SHARE = 0.75
+"""Images may fill this share of a request's bytes; the rest is for text."""
 
 Notes = Counter[str]
 
@@ -34,7 +42,7 @@ def adapt(
     adapted = [group for group in adapted if group.parts]
     if dialect == "anthropic":
         adapted = _from_first_user(adapted, notes)
-    adapted = _bounded_images(adapted, IMAGE_LIMITS[dialect], notes)
+    adapted = _bounded_images(adapted, dialect, notes)
     return _usable_ids(adapted, dialect, notes), notes
 
 
@@ -90,9 +98,9 @@ def _from_first_user(groups: list[Group], notes: Notes) -> list[Group]:
     return [group for group in groups[:start] if group.role == "system"] + groups[start:]
 
 
-def _bounded_images(groups: list[Group], limits: ImageLimits, notes: Notes) -> list[Group]:
+def _bounded_images(groups: list[Group], dialect: Dialect, notes: Notes) -> list[Group]:
     """Return groups whose images fit the vendor's limits; the newest images stay."""
-    refused = _refused_images(groups, limits)
+    refused = _refused_images(groups, dialect)
     if not refused:
         return groups
     notes["image-over-limit"] += len(refused)
@@ -109,26 +117,31 @@ def _bounded_images(groups: list[Group], limits: ImageLimits, notes: Notes) -> l
     ]
 
 
-def _refused_images(groups: Iterable[Group], limits: ImageLimits) -> set[int]:
+def _refused_images(groups: Iterable[Group], dialect: Dialect) -> set[int]:
     """Return the ids of part objects whose images have to go, judged from the newest back."""
     holders = [part for group in groups for part in group.parts if part.images]
-    many = sum(len(part.images) for part in holders) > limits.many
-    max_side = limits.max_side_when_many if many else limits.max_side
+    is_many = sum(len(part.images) for part in holders) > _most(dialect, "many_images")
+    most_side = _most(dialect, "image_side_many" if is_many else "image_side")
+    most_bytes = _most(dialect, "image_bytes")
+    most_images = min(_most(dialect, "images"), _most(dialect, "images_small_window"))
+    most_in_all = _most(dialect, "request_bytes") * IMAGE_SHARE
     refused: set[int] = set()
     count = size = 0
     for part in reversed(holders):
-        count += len(part.images)
-        size += sum(chars for _, _, chars in part.images)
-        fits = count <= limits.max_count and size <= limits.max_total_chars
-        fits = fits and all(
-            max(width, height) <= max_side and chars <= limits.max_chars
-            for width, height, chars in part.images
-        )
-        if not fits:
+        images = part.images
+        part_size = sum(chars for _, _, chars in images)
+        fits = count + len(images) <= most_images and size + part_size <= most_in_all
+        if fits and all(max(w, h) <= most_side and chars <= most_bytes for w, h, chars in images):
+            count += len(images)
+            size += part_size
+        else:
             refused.add(id(part))
-            count -= len(part.images)
-            size -= sum(chars for _, _, chars in part.images)
     return refused
+
+
+def _most(dialect: Dialect, name: LimitName) -> float:
+    most = limit(dialect, name)
+    return math.inf if most is None else most
 
 
 def _without_images(part: Part) -> Part:

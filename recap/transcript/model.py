@@ -8,12 +8,14 @@ with the bytes (or the very object) it came with, because it carries a handle on
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 Json: TypeAlias = Any
 """A decoded JSON value: None, bool, int, float, str, list or dict."""
@@ -266,7 +268,9 @@ def is_clean(value: Json) -> bool:
         msgspec.json.decode(msgspec.json.encode(value))
     except (TypeError, ValueError, UnicodeEncodeError, OverflowError, RecursionError):
         return False
-    return not any(isinstance(x, float) and (x != x or abs(x) == float("inf")) for x in leaves(value))
+    return not any(
+        isinstance(x, float) and (x != x or abs(x) == float("inf")) for x in leaves(value)
+    )
 
 
 def leaves(value: Json) -> Iterator[Json]:
@@ -330,4 +334,3 @@ def canonical_json(value: Json) -> bytes:
         return msgspec.json.encode(value, order="deterministic")
     except (TypeError, ValueError, UnicodeEncodeError, OverflowError, RecursionError):
         return json.dumps(value, separators=(",", ":"), sort_keys=True, default=str).encode("ascii")
-

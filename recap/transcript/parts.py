@@ -25,7 +25,12 @@ from recap.transcript.model import (
 
 
 def text_part(
-    raw: Raw, text: str, author: Author, *, path: tuple[str, ...] = (), dialect: Dialect | None = None
+    raw: Raw,
+    text: str,
+    author: Author,
+    *,
+    path: tuple[str, ...] = (),
+    dialect: Dialect | None = None,
 ) -> Part:
     """Return a text part. Cost: its characters."""
     return Part(

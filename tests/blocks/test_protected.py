@@ -13,7 +13,9 @@ def edit(call_id: str, path: str, size: int = 10):
 
 
 def test_human_words_and_the_latest_edit_of_each_file_are_protected():
-    blocks = segment([user("go"), *edit("1", "a.py"), *edit("2", "b.py"), *edit("3", "a.py")]).blocks
+    blocks = segment(
+        [user("go"), *edit("1", "a.py"), *edit("2", "b.py"), *edit("3", "a.py")]
+    ).blocks
     assert protect(blocks, None) == {0: "protected:user", 2: "protected:edit", 3: "protected:edit"}
 
 

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recap.blocks.segment import segment
-from recap.transcript.model import Message
 from tests.testing import call, message, reply, result, step, text, thinking, user
+
+if TYPE_CHECKING:
+    from recap.transcript.model import Message
 
 
 def shape(messages: list[Message]) -> list[tuple[str, int, list[tuple[int, int]]]]:
@@ -108,7 +112,11 @@ def test_blank_texts_and_thinking_only_messages_are_excluded_with_a_reason():
 
 def test_a_reply_beside_an_open_call_stays():
     """B002: the person interrupted a call; the text beside it and the person's words stay."""
-    messages = [user("go"), message("assistant", text("I run it", "agent"), call("open")), user("stop")]
+    messages = [
+        user("go"),
+        message("assistant", text("I run it", "agent"), call("open")),
+        user("stop"),
+    ]
     assert shape(messages) == [
         ("user", 0, [(0, 0)]),
         ("reply", 0, [(1, 0)]),
@@ -139,23 +147,22 @@ def test_edits_are_recorded_unless_they_failed():
 KINDS = st.sampled_from(["user", "steering", "reply", "call", "result", "injected", "blank"])
 
 
-@st.composite
-def histories(draw: st.DrawFn) -> list[Message]:
-    messages = []
-    for kind in draw(st.lists(KINDS, max_size=25)):
-        call_id = draw(st.sampled_from(["a", "b", "c"]))
-        messages.append(
-            {
-                "user": lambda: user("do it"),
-                "steering": lambda: message("user", text("rather that", "steering")),
-                "reply": lambda: reply("done"),
-                "call": lambda: message("assistant", call(call_id), call("a")),
-                "result": lambda: message("tool", result(call_id)),
-                "injected": lambda: message("user", text("<x>", "injected")),
-                "blank": lambda: message("assistant", text(" ", "agent")),
-            }[kind]()
-        )
-    return messages
+def make(kind: str, call_id: str) -> Message:
+    if kind == "user":
+        return user("do it")
+    if kind == "reply":
+        return reply("done")
+    if kind == "call":
+        return message("assistant", call(call_id), call("a"))
+    if kind == "result":
+        return message("tool", result(call_id))
+    if kind == "blank":
+        return message("assistant", text(" ", "agent"))
+    return message("user", text("<x>", "injected" if kind == "injected" else "steering"))
+
+
+def histories() -> st.SearchStrategy[list[Message]]:
+    return st.lists(st.builds(make, KINDS, st.sampled_from("abc")), max_size=25)
 
 
 @given(histories())

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MACHINE = re.compile(
     r"\s*<(system-reminder|local-command-caveat|local-command-stdout|local-command-stderr"
@@ -84,7 +86,9 @@ def claude_said(data: bytes) -> list[Said]:
         if record.get("isMeta") or record.get("isCompactSummary"):
             continue
         message = record.get("message") or {}
-        said += [Said(number, words) for t in texts_of(message.get("content")) if (words := human(t))]
+        said += [
+            Said(number, words) for t in texts_of(message.get("content")) if (words := human(t))
+        ]
     return said
 
 
@@ -109,7 +113,9 @@ def list_steps(document: Any) -> list[Step]:
         cut = messages[:at]
         whole = cut if isinstance(document, list) else {**document, key: cut}
         words = tuple(each.words for each in said if each.at <= at)
-        steps.append(Step(json.dumps(whole, ensure_ascii=False).encode("utf-8", "surrogatepass"), words))
+        steps.append(
+            Step(json.dumps(whole, ensure_ascii=False).encode("utf-8", "surrogatepass"), words)
+        )
     return steps
 
 

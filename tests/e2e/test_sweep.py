@@ -11,19 +11,21 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from fractions import Fraction
 from math import floor
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from recap.transcript.formats import read_bytes
 
 import recap
 from recap.config import Settings
 from recap.session import Compaction, compact_transcript
-from recap.transcript.formats import read_bytes
 from tests.e2e.raw import Step, human, read_steps, texts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 FOLDERS = (
     "sessions/claude-code",
@@ -63,7 +65,9 @@ POLICIES = ("paper", "coverage")
 
 def files(corpus: Path) -> list[str]:
     """Return the files of the sweep, relative to the corpus."""
-    found = [f"{folder}/{p.name}" for folder in FOLDERS for p in sorted((corpus / folder).iterdir())]
+    found = [
+        f"{folder}/{p.name}" for folder in FOLDERS for p in sorted((corpus / folder).iterdir())
+    ]
     return [name for name in found if name not in TWICE]
 
 
@@ -77,7 +81,9 @@ def runs(steps: list[Step], thin: bool) -> Iterator[tuple[Step, str, str]]:
 
 
 def run(data: bytes, retention: str, policy: str) -> Compaction:
-    return compact_transcript(read_bytes(data), settings=Settings(retention=retention), policy=policy)
+    return compact_transcript(
+        read_bytes(data), settings=Settings(retention=retention), policy=policy
+    )
 
 
 def assert_paired(messages: list[Any]) -> None:
@@ -118,9 +124,7 @@ def assert_budget(done: Compaction, retention: str) -> None:
     expanded = sum(
         d.cost_chars for d in selection.decisions() if d.is_kept and d.rule == "expanded"
     )
-    protected = sum(
-        d.cost_chars for d in selection.decisions() if d.rule.startswith("protected")
-    )
+    protected = sum(d.cost_chars for d in selection.decisions() if d.rule.startswith("protected"))
     cost = sum(block.cost_chars for block in kept)
     assert (selection.budget_chars, selection.protected_chars) == (budget, protected)
     assert cost - expanded <= max(budget, protected)
