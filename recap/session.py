@@ -7,7 +7,7 @@ out with a reason; an exception that is no usage error is a bug of ours.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from recap.blocks.segment import Segmentation, segment
