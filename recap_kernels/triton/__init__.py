@@ -1,0 +1,1 @@
+"""Triton kernels of the attention statistics will live here; there are none yet."""
