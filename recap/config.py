@@ -31,12 +31,8 @@ ENVIRONMENT_PREFIX = "RECAP_"
 ENVIRONMENT: Mapping[str, str] = MappingProxyType(
     {
         "RECAP_CONFIG": "settings file to read instead of recap.toml",
-        "RECAP_HOME": "folder for stored data; reserved, this version stores nothing",
         "RECAP_DEBUG": "set to 1: errors come with their traceback",
         "RECAP_CORPUS": "folder of real sessions for the tests marked corpus",
-        "RECAP_KERNELS_CUDA": "build switch, reserved: auto, 0 or 1",
-        "RECAP_CUDA_ARCHS": "build switch, reserved: CUDA architectures, for example 80,90",
-        "RECAP_NVCC": "build switch, reserved: path of the CUDA compiler",
     }
 )
 """Environment variables besides ``RECAP_<NAME>``, which sets the setting of that name."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -24,10 +23,9 @@ def loaded_by(code: str, folder: Path) -> set[str]:
         "atexit.register(lambda: pathlib.Path(sys.argv[1]).write_text(json.dumps(list(sys.modules))))\n"
         f"{code}\n"
     )
-    environ = {**os.environ, "COVERAGE_PROCESS_START": ""}
     subprocess.run(
         [sys.executable, "-c", program, str(report)],
-        check=True, capture_output=True, cwd=folder, env=environ, timeout=60,
+        check=True, capture_output=True, cwd=folder, timeout=60,
     )  # fmt: skip
     return {name.partition(".")[0] for name in json.loads(report.read_text())}
 
