@@ -1,11 +1,88 @@
-"""Bytes of a log to records: sources, exact slices of JSON values, lines and their salvage."""
+"""Bytes of a log to records: lines and their salvage, and exact slices of JSON values.
+
+A bad line is reported with its number and byte offset, salvaged where possible, and never ends the
+read. Nothing here knows a format.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
 import msgspec
 
-from recap.transcript.model import Held, Raw, Slice, is_clean
-from recap.transcript.spans import Span, element_spans, member_spans
+from recap.transcript.model import Finding, Held, Raw, Severity, Slice, is_clean
+from recap.transcript.spans import (
+    MAX_DEPTH,
+    Span,
+    element_spans,
+    is_deep,
+    leading_objects,
+    member_spans,
+    strict_twin,
+    trailing_objects,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from recap.transcript.sources import Sized
+
+T = TypeVar("T")
+
+BOM = b"\xef\xbb\xbf"
+CHUNK_BYTES = 1 << 20
+MAX_FINDINGS = 1000
+"""Findings of one kind kept one by one; further ones are only counted."""
+
+
+class Record(NamedTuple, Generic[T]):
+    """One record of a log.
+
+    Attributes:
+        line: 1-based line, or 1-based index in an array of records.
+        start: Offset of ``data`` in the source.
+        data: The bytes ``value`` was decoded from: those of the source, or their strict twin.
+        value: The decoded record; None when it is JSON of another kind than expected.
+        is_exact: True when ``data`` are the source's own bytes.
+    """
+
+    line: int
+    start: int
+    data: bytes
+    value: T | None
+    is_exact: bool = True
+
+
+@dataclass(slots=True)
+class Report:
+    """What is noticed during one read.
+
+    Attributes:
+        findings: In the order they were made; at most ``MAX_FINDINGS`` of one code.
+        counts: Numbers of the format, for ``Transcript.counts``.
+    """
+
+    findings: list[Finding] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    _made: Counter[str] = field(default_factory=Counter)
+
+    def add(self, code: str, detail: str, line: int = 0, severity: Severity = "error") -> None:
+        """Note a finding."""
+        self._made[code] += 1
+        if self._made[code] <= MAX_FINDINGS:
+            self.findings.append(Finding(code, detail, line, severity))
+
+    def sorted(self) -> tuple[Finding, ...]:
+        """Return the findings by line; first one for each code of which some are not listed."""
+        cut = [
+            Finding(code, f"{made - MAX_FINDINGS:,} more of these are not listed", 0, "warning")
+            for code, made in self._made.items()
+            if made > MAX_FINDINGS
+        ]
+        return (*cut, *sorted(self.findings, key=attrgetter("line")))
 
 
 def members(raw: Raw) -> dict[str, Raw]:
@@ -57,3 +134,142 @@ def is_strict(data: bytes) -> bool:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return True
+
+
+class Line(NamedTuple):
+    """One line: its 1-based number, its offset, its bytes, and whether it had a line feed."""
+
+    number: int
+    start: int
+    data: bytes
+    is_ended: bool
+
+
+def split_lines(source: Sized) -> Iterator[Line]:
+    r"""Yield the lines of a source, split on ``\n`` only, a byte order mark left out."""
+    at = len(BOM) if source.read(0, min(len(BOM), source.size)) == BOM else 0
+    number = 0
+    while at < source.size:
+        chunk = source.read(at, min(at + CHUNK_BYTES, source.size))
+        cut = chunk.rfind(b"\n")
+        if cut < 0:
+            end = _line_end(source, at + len(chunk))
+            number += 1
+            yield Line(number, at, source.read(at, end), end < source.size)
+            at = end + 1
+            continue
+        for data in chunk[:cut].split(b"\n"):
+            number += 1
+            yield Line(number, at, data, True)
+            at += len(data) + 1
+
+
+def _line_end(source: Sized, start: int) -> int:
+    for at in range(start, source.size, CHUNK_BYTES):
+        found = source.read(at, min(at + CHUNK_BYTES, source.size)).find(b"\n")
+        if found >= 0:
+            return at + found
+    return source.size
+
+
+def read_records(
+    source: Sized, decoder: msgspec.json.Decoder[T], report: Report
+) -> Iterator[Record[T]]:
+    """Yield the records of a log that holds one JSON value a line, whatever the lines hold.
+
+    A last line without a line feed is taken only if it parses: it may still be growing.
+    """
+    for line in split_lines(source):
+        report.counts["lines"] = line.number
+        try:
+            value = decoder.decode(line.data)
+        except (msgspec.DecodeError, RecursionError):
+            if line.data.strip():
+                yield from _other_records(line, decoder, report)
+        else:
+            yield Record(line.number, line.start, line.data, value)
+
+
+class Parsed(NamedTuple, Generic[T]):
+    """A decoded value, None where the JSON is of another kind, and the bytes it came from."""
+
+    value: T | None
+    data: bytes
+
+
+def parse(data: bytes, decoder: msgspec.json.Decoder[T]) -> Parsed[T]:
+    """Return the value decoded from ``data`` itself or, where strict JSON forbids it, its twin.
+
+    Raises ValueError when it is no JSON.
+    """
+    for twin in (bytes, strict_twin):  # bytes(data) is data
+        read = twin(data)
+        try:
+            return Parsed(decoder.decode(read), read)
+        except (msgspec.DecodeError, RecursionError):
+            if is_strict(read):
+                return Parsed(None, read)
+    raise ValueError("no JSON")
+
+
+def _other_records(
+    line: Line, decoder: msgspec.json.Decoder[T], report: Report
+) -> Iterator[Record[T]]:
+    """Yield what a line holds that the decoder refused at first sight."""
+    try:
+        value, read = parse(line.data, decoder)
+    except ValueError:
+        if line.is_ended:
+            yield from _salvaged(line, decoder, report)
+        else:
+            detail = f"{len(line.data):,} bytes of a last line without end are left unread"
+            report.add("unfinished-line", detail, line.number, "note")
+    else:
+        yield Record(line.number, line.start, read, value, read is line.data)
+
+
+_MARKERS = (b'{"type":', b'{"parentUuid":')
+"""How a record begins that may be taken from a line it does not fill."""
+
+
+def _salvaged(line: Line, decoder: msgspec.json.Decoder[T], report: Report) -> list[Record[T]]:
+    """Return the records a bad line still holds, and report the line."""
+    core = line.data.strip(b"\0 \t\r")
+    begin = line.start + line.data.find(core)
+    tail = trailing_objects(core)
+    cut = tail[0][0] if tail else len(core)
+    spans = [*leading_objects(core[:cut]), *tail]
+    is_filled = bool(tail) and not cut
+    records = []
+    for start, end in spans:
+        data = core[start:end]
+        if not is_filled and not data.startswith(_MARKERS):
+            continue
+        try:
+            value, read = parse(data, decoder)
+        except ValueError:
+            is_filled = False
+        else:
+            records.append(Record(line.number, begin + start, read, value, read is data))
+    _report_line(line, core, len(records), is_filled, report)
+    return records
+
+
+def _report_line(line: Line, core: bytes, found: int, is_filled: bool, report: Report) -> None:
+    report.counts["bad_lines"] += 1
+    place, size = f"at byte {line.start:,}", len(core)
+    if not core or (is_filled and found == 1):
+        detail = f"{line.data.count(0):,} NUL bytes {place}"
+        report.add("nul-bytes", detail, line.number, "warning" if found else "error")
+    elif is_filled:
+        report.add("glued-lines", f"{found} records on one line {place}", line.number, "warning")
+    elif found:
+        detail = (
+            f"records cut into one another {place}, {size:,} bytes; {found} whole ones are read"
+        )
+        report.add("cut-line", detail, line.number)
+    elif is_deep(core):
+        detail = f"{size:,} bytes {place} nest deeper than {MAX_DEPTH} levels"
+        report.add("too-deep", detail, line.number)
+    else:
+        report.add("bad-line", f"{size:,} bytes {place} are no JSON", line.number)

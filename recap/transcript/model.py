@@ -242,14 +242,14 @@ class Transcript:
 def decode(data: bytes) -> Json:
     """Return the decoded JSON value, also where strict JSON forbids it.
 
-    Lone surrogate escapes stay lone surrogates, NaN becomes a float, bytes that are no UTF-8 become
-    U+FFFD. Raises ValueError when it is no JSON at all.
+    Lone surrogate escapes stay lone surrogates, NaN becomes a float, control characters may stand
+    in strings, bytes that are no UTF-8 become U+FFFD. Raises ValueError when it is no JSON at all.
     """
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         try:
-            return json.loads(data.decode("utf-8", "replace"))
+            return json.loads(data.decode("utf-8", "replace"), strict=False)
         except RecursionError as err:
             raise ValueError("JSON nested too deeply") from err
 

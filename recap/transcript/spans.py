@@ -120,3 +120,92 @@ def _stripped(data: bytes, start: int, end: int) -> Span:
     piece = data[start:end]
     start += len(piece) - len(piece.lstrip())
     return start, start + len(piece.strip())
+
+
+def strict_twin(data: bytes) -> bytes:
+    """Return bytes of equal length in which what strict JSON forbids is replaced by neutral bytes.
+
+    Lone surrogates, NaN, infinities, bad UTF-8 and control characters go; so every span of the twin
+    is a span of the original, and keys, types and ids can be read from it.
+    """
+    return _LOOSE.sub(_neutral, data.translate(_PRINTABLE))
+
+
+def _neutral(match: re.Match[bytes]) -> bytes:
+    text = match.group()
+    if text.startswith(b'"'):
+        return _ESCAPE.sub(_without_lone_surrogate, text) if b"\\u" in text else text
+    return b"0" + b" " * (len(text) - 1)
+
+
+def _without_lone_surrogate(match: re.Match[bytes]) -> bytes:
+    return b"\\ufffd" if match["lone"] else match.group()
+
+
+_PRINTABLE = bytes(32 if 0 < byte < 32 else byte if byte < 128 else 63 for byte in range(256))
+_LOOSE = re.compile(_STRING + rb"|NaN|Infinity", re.DOTALL)
+_HEX = rb"[0-9a-fA-F]"
+_ESCAPE = re.compile(
+    rb"\\u[dD][89abAB]" + _HEX + rb"{2}\\u[dD][c-fC-F]" + _HEX + rb"{2}"
+    rb"|(?P<lone>\\u[dD][89a-fA-F]" + _HEX + rb"{2})|\\.",
+    re.DOTALL,
+)  # fmt: skip
+
+
+def is_deep(data: bytes) -> bool:
+    """Return True when a value is nested deeper than ``MAX_DEPTH``."""
+    if data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
+        return False
+    depth = 0
+    for token in _BRACKET.finditer(data):
+        char = data[token.start()]
+        depth += (char in b"[{") - (char in b"]}")
+        if depth > MAX_DEPTH:
+            return True
+    return False
+
+
+_BRACKET = re.compile(_STRING + rb"|[{}\[\]]", re.DOTALL)
+
+
+def leading_objects(data: bytes) -> list[Span]:
+    """Return the spans of the whole objects that stand one after another from the start."""
+    return _whole_objects(data, _BRACKET, b"{[", b"}]")
+
+
+def trailing_objects(data: bytes) -> list[Span]:
+    """Return the spans of the whole objects that stand one after another up to the end.
+
+    The scan runs backwards: seen from the end, a record is whole even where the one before it was
+    cut inside a string, and each byte is looked at once.
+    """
+    size = len(data)
+    spans = _whole_objects(data[::-1], _BACKWARD_BRACKET, b"}]", b"{[")
+    return [(size - end, size - start) for start, end in reversed(spans)]
+
+
+# Backwards, an escaped quote is one followed by an odd number of backslashes.
+_BACKWARD_BRACKET = re.compile(
+    rb'"(?:[^"]++|"\\(?:\\\\)*+(?!\\))*+(?:"|\Z)|[{}\[\]]', re.DOTALL
+)  # fmt: skip
+_BETWEEN = b" \t\r\n\0"
+
+
+def _whole_objects(
+    data: bytes, tokens: re.Pattern[bytes], opening: bytes, closing: bytes
+) -> list[Span]:
+    spans: list[Span] = []
+    depth = begin = end = 0
+    for token in tokens.finditer(data):
+        char = data[token.start()]
+        if depth == 0:
+            begin = token.start()
+            if char != opening[0] or data[end:begin].strip(_BETWEEN):
+                break
+        depth += (char in opening) - (char in closing)
+        if depth > MAX_DEPTH:
+            break
+        if depth == 0:
+            end = token.end()
+            spans.append((begin, end))
+    return spans

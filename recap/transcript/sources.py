@@ -1,0 +1,118 @@
+"""Sources of raw bytes: held in memory, or a file read by offset.
+
+The size is taken once, when a file is opened: what is appended later belongs to the next read.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import weakref
+from typing import TYPE_CHECKING, Protocol
+
+from recap.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HELD_BYTES = 16 << 20
+"""Files up to this size are read into memory at once; larger ones by offset."""
+
+_CHUNK_BYTES = 1 << 20
+
+
+class Sized(Protocol):
+    """A source of known size."""
+
+    @property
+    def name(self) -> str:
+        """What to call it in a message to the user."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Bytes it holds."""
+        ...
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return bytes ``[start, end)``."""
+        ...
+
+
+class ByteSource:
+    """Bytes in memory."""
+
+    __slots__ = ("_data", "name", "size")
+
+    def __init__(self, data: bytes, name: str = "<bytes>") -> None:
+        self._data = data
+        self.name = name
+        self.size = len(data)
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return bytes ``[start, end)``."""
+        return self._data[start:end]
+
+
+class FileSource:
+    """A regular file, read by offset through a descriptor that is closed with the object.
+
+    The bytes stay readable when the file is renamed or deleted. A file that lost bytes since it was
+    opened gives InputError.
+    """
+
+    __slots__ = ("__weakref__", "_descriptor", "name", "size")
+
+    def __init__(self, descriptor: int, size: int, name: str) -> None:
+        self._descriptor = descriptor
+        self.name = name
+        self.size = size
+        weakref.finalize(self, os.close, descriptor)
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return bytes ``[start, end)``; raises InputError when the file lost them."""
+        pieces = []
+        while start < end:
+            try:
+                piece = os.pread(self._descriptor, end - start, start)
+            except OSError as err:
+                raise InputError(f"{self.name}: cannot be read: {err.strerror}") from err
+            if not piece:
+                raise InputError(f"{self.name}: lost bytes while it was read; read it again")
+            pieces.append(piece)
+            start += len(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def open_source(path: Path) -> ByteSource | FileSource:
+    """Open a file for reading. Raises InputError when it is missing, a folder or unreadable.
+
+    A pipe is read to its end.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    except OSError as err:
+        reason = "no such file" if isinstance(err, FileNotFoundError) else err.strerror
+        raise InputError(f"{path}: {reason}") from err
+    except ValueError as err:  # a NUL in the path
+        raise InputError(f"{str(path)!r}: no such file") from err
+    status = os.fstat(descriptor)
+    name = str(path)
+    if stat.S_ISREG(status.st_mode):
+        source = FileSource(descriptor, status.st_size, name)
+        if source.size > HELD_BYTES:
+            return source
+        return ByteSource(source.read(0, source.size), name)
+    try:
+        if stat.S_ISDIR(status.st_mode):
+            raise InputError(f"{path}: is a folder, not a file")
+        return ByteSource(_read_to_end(descriptor), name)
+    finally:
+        os.close(descriptor)
+
+
+def _read_to_end(descriptor: int) -> bytes:
+    pieces = []
+    while piece := os.read(descriptor, _CHUNK_BYTES):
+        pieces.append(piece)
+    return b"".join(pieces)
