@@ -1,0 +1,1 @@
+"""Observers: whatever says that a turn used a block, turned into observations of the graph."""

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recap.config import Settings
-from recap.graph.observation import TurnObservation
 from recap.graph.state import AlignedGraph, ContextGraph, align, locate
 from recap.graph.update import update_all
 from tests.graph.factories import block_id, observations

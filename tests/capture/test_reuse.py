@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+from math import log1p
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recap.capture.reuse import RECOUNT_GROWTH, build_graph, observe_turns, turn_count
+from recap.config import Settings
+from recap.graph.observation import TurnObservation
+from tests.graph.factories import Row, row, rows, table_of
+
+
+def seen(session: list[Row], turn: int) -> TurnObservation:
+    return next(observe_turns(table_of(session), range(turn, turn + 1)))
+
+
+def use_of(session: list[Row], turn: int) -> list[float]:
+    return [round(use, 6) for use in seen(session, turn).use.tolist()]
+
+
+def mass_of(session: list[Row], turn: int) -> dict[tuple[int, int], float]:
+    """Return M[b, a] of the turn by (b, a)."""
+    found = seen(session, turn)
+    columns = (found.later.tolist(), found.earlier.tolist(), found.mass.tolist())
+    return {(b, a): mass for b, a, mass in zip(*columns, strict=True)}
+
+
+def reference(session: list[Row], turn: int) -> tuple[list[float], dict[tuple[int, int], float]]:
+    """Return use and mass of one turn, identifier by identifier."""
+    counted = 0
+    for each in range(turn + 1):
+        end = sum(block.turn <= each for block in session)
+        counted = end if end >= RECOUNT_GROWTH * counted else counted
+    end = sum(block.turn <= turn for block in session)
+    held = [block.held | block.wrote for block in session[:end]]
+
+    def weigh(names) -> float:
+        frequencies = (max(1, sum(name in other for other in held[:counted])) for name in names)
+        return sum(log1p(counted / frequency) for frequency in frequencies)
+
+    current = [b for b in range(end) if session[b].turn == turn]
+    use = []
+    for v in range(end):
+        written = frozenset().union(*(session[b].wrote for b in current if b > v))
+        use.append(weigh(held[v] & written) / weigh(held[v]) if held[v] else 0.0)
+    mass = {}
+    for b in current:
+        for a in range(b):
+            between = frozenset().union(*held[a + 1 : b])
+            if shared := (held[b] & held[a]) - between:
+                mass[b, a] = weigh(shared) / weigh(held[b])
+    return use, mass
+
+
+@given(rows())
+def test_an_observation_is_the_documented_shares(session):
+    table = table_of(session)
+    for turn in range(turn_count(table)):
+        use, mass = reference(session, turn)
+        assert seen(session, turn).use.tolist() == pytest.approx(use)
+        assert mass_of(session, turn) == pytest.approx(mass)
+
+
+@given(rows())
+def test_observations_pass_the_checks_of_foreign_producers(session):
+    for found in observe_turns(table_of(session)):
+        columns = (found.later, found.earlier, found.mass)
+        again = TurnObservation.of(found.turn, found.ids, found.use, *columns)
+        assert [again.use.dtype, again.later.dtype] == [found.use.dtype, found.later.dtype]
+        assert found.use.max(initial=0) <= 1
+
+
+@given(rows(), st.integers(0, 14))
+def test_what_follows_a_turn_does_not_change_its_observation(session, cut):
+    whole = table_of(session)
+    begun = table_of(session[:cut])
+    for turn in range(turn_count(begun) - 1):  # the last one may have been cut
+        one, other = (next(observe_turns(t, range(turn, turn + 1))) for t in (begun, whole))
+        assert (one.turn, one.ids) == (other.turn, other.ids)
+        for name in ("use", "later", "earlier", "mass"):
+            assert np.array_equal(getattr(one, name), getattr(other, name))
+
+
+@given(rows(), st.integers(0, 14))
+def test_a_graph_may_be_built_in_two_goes(session, cut):
+    table, settings = table_of(session), Settings()
+    turns = min(cut, turn_count(table))
+    first = build_graph(table, settings, turns=turns)
+    assert build_graph(table, settings, graph=first) == build_graph(table, settings)
+
+
+@given(rows(), st.integers(0, 14))
+def test_turns_after_the_completed_ones_do_not_count(session, cut):
+    turns = min(cut, turn_count(table_of(session)))
+    begun = table_of([block for block in session if block.turn < turns])
+    assert build_graph(table_of(session), Settings(), turns=turns) == build_graph(begun, Settings())
+
+
+def test_a_block_whose_identifiers_the_agent_wrote_later_was_used():
+    session = [row(0, "parser lexer"), row(0, "readme"), row(1, wrote="parser lexer")]
+    assert use_of(session, 1)[:2] == [1, 0]
+
+
+def test_what_a_tool_printed_or_a_person_said_is_no_use():
+    session = [row(0, "parser"), row(1, "parser", is_user=True), row(1, "parser")]
+    assert use_of(session, 1) == [0, 0, 0]
+
+
+def test_a_block_does_not_use_itself_nor_what_came_after_it():
+    session = [row(0, "parser", "parser"), row(0, "parser", "lexer"), row(0, wrote="parser")]
+    assert use_of(session, 0) == [1, 0.333333, 0], "log(1 + 3/3) of it and log(1 + 3/1)"
+
+
+def test_rare_identifiers_weigh_more_than_common_ones():
+    session = [row(0, "src parser"), row(0, "src lexer"), row(0, "src"), row(1, wrote="parser src")]
+    parser, lexer, _, _ = use_of(session, 1)
+    assert parser == 1
+    assert 0 < lexer < 0.5
+
+
+def test_a_block_leans_on_the_latest_holder_of_each_identifier():
+    session = [row(0, "parser lexer"), row(0, "parser"), row(1, "parser lexer")]
+    assert mass_of(session, 1).keys() == {(2, 0), (2, 1)}
+
+
+def test_identifiers_never_seen_before_lean_on_nothing():
+    assert mass_of([row(0, "parser"), row(1, "parser new")], 1)[1, 0] < 1
+    assert mass_of([row(0, "parser"), row(1, "new")], 1) == {}
+
+
+def test_a_block_without_identifiers_is_observed_as_unused():
+    found = seen([row(0), row(0, wrote="parser")], 0)
+    assert len(found.ids) == 2
+    assert found.use.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("session", [[], [row(0, is_user=True)], [row(2, "a", "a")]])
+def test_sessions_with_hardly_anything_give_a_graph(session):
+    table = table_of(session)
+    graph = build_graph(table, Settings())
+    assert graph.turns == turn_count(table)
+    assert graph.ids == table.ids
+    assert not graph.importance.any()
+
+
+def test_a_file_read_again_supersedes_the_first_reading():
+    """B133: the same file stood several times in the context; the newest reading is the valid one."""
+    names = "a b c d e f g h"
+    session = [
+        row(0, "fix it", is_user=True),
+        row(0, names),
+        row(0, names),
+        row(0, wrote="a b"),
+        row(1, "next", is_user=True),
+    ]
+    assert build_graph(table_of(session), Settings()).superseded_by.tolist() == [-1, 2, -1, -1, -1]
