@@ -14,6 +14,7 @@ import tomllib
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from numbers import Integral, Real  # numpy's numbers are these
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
@@ -261,7 +262,7 @@ def _read_toml(path: Path) -> dict[str, object]:
         return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except OSError as err:
         raise SettingsError(f"cannot read {path}: {err.strerror}") from err
-    except ValueError as err:  # malformed TOML, bytes that are no UTF-8
+    except (ValueError, RecursionError) as err:  # malformed, no UTF-8, nested without end
         raise SettingsError(f"{path} is no valid TOML: {err}") from err
 
 
@@ -308,16 +309,15 @@ def _shown(value: object) -> str:
 
 
 def _text(value: object) -> str:
-    return (
-        "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-    )
+    if value is None:
+        return "none"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _exact(value: object) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int | float | Fraction | Decimal):
+    if isinstance(value, bool) or not isinstance(value, str | Real | Decimal):
         raise ValueError
-    # float's own repr: subclasses of float, numpy's for one, print their type
-    text = float.__repr__(value) if isinstance(value, float) else str(value).strip()
+    text = str(value).strip()
     if len(text) > _EXACT_LENGTH or not _EXACT.fullmatch(text):
         raise ValueError
     return text
@@ -330,13 +330,13 @@ def _name(value: object) -> str:
 
 
 def _float(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
+    if isinstance(value, bool) or not isinstance(value, str | Real):
         raise ValueError
     return float(value)
 
 
 def _int(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, str | int):
+    if isinstance(value, bool) or not isinstance(value, str | Integral):
         raise ValueError
     return int(value)
 

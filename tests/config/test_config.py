@@ -67,9 +67,12 @@ def test_a_float_is_read_through_its_shortest_decimal_form(value: float) -> None
     assert parse_retention(value) == parse_retention(repr(value)) == Fraction(repr(value))
 
 
-def test_a_numpy_float_is_read_as_a_float() -> None:
+def test_numpy_numbers_are_read_as_numbers() -> None:
     numpy = pytest.importorskip("numpy")
-    assert parse_retention(numpy.float64(0.29)) == Fraction(29, 100)
+    for kind in (numpy.float32, numpy.float64):
+        assert parse_retention(kind(0.29)) == Fraction(29, 100)
+    settings = Settings().replace(rows=numpy.int32(5), smoothing=numpy.float64(0.25))
+    assert (repr(settings.rows), repr(settings.smoothing)) == ("5", "0.25")
 
 
 def test_exact_settings_are_fractions() -> None:
@@ -184,7 +187,7 @@ def test_a_bad_value_is_an_error_even_where_a_better_source_covers_it(tmp_path: 
         load_settings({"rows": 8}, toml, {})
 
 
-@pytest.mark.parametrize("text", [b"retention = ", b"\xff\xfe", b"[a\n"])
+@pytest.mark.parametrize("text", [b"retention = ", b"\xff\xfe", b"[a\n", b"a=" + b"[" * 9999])
 def test_a_broken_file_is_one_clear_line(tmp_path: Path, text: bytes) -> None:
     toml = tmp_path / "recap.toml"
     toml.write_bytes(text)
