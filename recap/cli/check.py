@@ -1,0 +1,114 @@
+"""``recap check``: would the provider accept these messages, would the client resume this log?"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import click
+
+from recap.cli.command import Command
+from recap.cli.inspect import finding_lines
+from recap.cli.options import DIALECTS, demand_file, json_option, session_path
+from recap.cli.output import Line, counted, say, say_json, working
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from recap.transcript.model import Finding, Severity
+
+SCHEMA = "recap.check/1"
+LOG = "claude-code"
+AUTO = "auto"
+
+
+@click.command("check", cls=Command, example="recap check context.json --dialect anthropic")
+@click.argument("session", required=False, metavar="FILE")
+@click.option("--latest", is_flag=True, help="Check the newest session of the agents found.")
+@click.option(
+    "--dialect",
+    type=click.Choice((AUTO, *DIALECTS, LOG)),
+    default=AUTO,
+    help="Whose rules hold; by default those that fit the content.",
+)
+@json_option
+def command(session: str | None, latest: bool, dialect: str, as_json: bool) -> None:
+    """Check a message list, a request body or a Claude Code log against its provider's rules.
+
+    FILE is - for standard input. Findings name lines of a log, messages of a list. The exit status
+    is 1 when one of them is an error: a provider would refuse it, or something would be lost.
+    """
+    from recap.transcript.check import finding_to_json
+
+    path = session_path(session, latest)
+    with working("checking"):
+        findings, judged_as = findings_of(path, dialect)
+    levels = Counter(finding.severity for finding in findings)
+    if as_json:
+        say_json(
+            SCHEMA,
+            {
+                "dialect": judged_as,
+                "errors": levels["error"],
+                "warnings": levels["warning"],
+                "findings": [finding_to_json(finding) for finding in findings],
+            },
+        )
+    elif findings:
+        say(*finding_lines(findings), verdict(levels, judged_as))
+    else:
+        say(Line(f"valid as {judged_as}", "good"))
+    if levels["error"]:
+        raise click.exceptions.Exit(1)
+
+
+def findings_of(path: Path | None, dialect: str) -> tuple[list[Finding], str]:
+    """Return the findings of a file (None: standard input), and whose rules it was judged by."""
+    from recap.transcript.check import check, check_log
+
+    if path is not None:
+        demand_file(path)
+        if dialect == LOG:
+            return check_log(path), LOG
+    data = sys.stdin.buffer.read() if path is None else path.read_bytes()
+    if dialect == LOG or (dialect == AUTO and is_log(data)):
+        return check_log(data), LOG
+    document = _document(data)
+    return check(document, dialect), dialect  # type: ignore[arg-type]  # click.Choice checked it
+
+
+def is_log(data: bytes) -> bool:
+    """Return True for lines of JSON objects; False for one document with a message list."""
+    from recap.transcript.check import LIST_KEYS
+    from recap.transcript.model import decode
+
+    body = data.removeprefix(b"\xef\xbb\xbf").lstrip()
+    first, _, _ = body.partition(b"\n")
+    try:
+        value = decode(first)
+    except ValueError:
+        return not body.startswith((b"[", b"{"))
+    if isinstance(value, list):
+        return False
+    return not (isinstance(value, dict) and any(key in value for key in LIST_KEYS))
+
+
+def verdict(levels: Mapping[Severity, int], judged_as: str) -> Line:
+    """Return the last line of the report."""
+    if levels["error"]:
+        return Line(f"not valid as {judged_as}: {counted(levels['error'], 'error')}", "bad")
+    return Line(f"valid as {judged_as}, with remarks", "good")
+
+
+def _document(data: bytes) -> object:
+    from recap.errors import InputError
+    from recap.transcript.model import decode
+
+    try:
+        return decode(data.removeprefix(b"\xef\xbb\xbf"))
+    except ValueError as err:
+        raise InputError(
+            f"this is no JSON document ({err}); for a log use --dialect {LOG}"
+        ) from None

@@ -1,0 +1,22 @@
+"""The command class: every command has an example, takes --debug, and prints help for -h."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+
+class Command(click.Command):
+    """A command with an example in its help.
+
+    Args of the constructor: ``example``, the command lines to show, and those of ``click.Command``.
+    """
+
+    def __init__(self, *args: Any, example: str, **kwargs: Any) -> None:
+        lines = "\n".join(f"  {line}" for line in example.strip().split("\n"))
+        kwargs["epilog"] = f"\b\nExample:\n{lines}"
+        kwargs["context_settings"] = {"help_option_names": ["-h", "--help"]}
+        super().__init__(*args, **kwargs)
+        self.example = example
+        self.params.append(click.Option(["--debug"], is_flag=True, expose_value=False, hidden=True))

@@ -1,0 +1,144 @@
+"""``recap compact``: a short, valid message list for a request."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from recap.cli.command import Command
+from recap.cli.options import (
+    DIALECTS,
+    STDIN,
+    Session,
+    Wanted,
+    json_option,
+    selection_options,
+    session_options,
+)
+from recap.cli.output import (
+    Element,
+    Line,
+    byte_size,
+    counted,
+    is_terminal,
+    milliseconds,
+    note,
+    number,
+    percent,
+    say,
+    say_bytes,
+    say_json,
+)
+from recap.cli.writing import refuse_source, write_whole
+
+if TYPE_CHECKING:
+    from recap.session import Compaction, Report
+    from recap.transcript.model import Json
+
+SCHEMA = "recap.compact/1"
+NAMES = {"anthropic": "Anthropic Messages", "openai": "OpenAI chat"}
+
+
+@click.command(
+    "compact",
+    cls=Command,
+    example="recap compact session.jsonl --request 'add a retry to the upload' -o context.json",
+)
+@session_options
+@selection_options
+@click.option("--to", type=click.Choice(DIALECTS), help="Another dialect for the result.")
+@click.option("--alternate", is_flag=True, help="Join adjacent messages of one role.")
+@click.option("-o", "--out", metavar="FILE", help="Write the messages to FILE, mode 0600.")
+@click.option("--dry-run", is_flag=True, help="Write nothing, show the report.")
+@json_option
+def command(
+    session: Session,
+    wanted: Wanted,
+    to: str | None,
+    alternate: bool,
+    out: str | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Write a short, valid message list that holds what the request needs.
+
+    SESSION is a log or message list (- for standard input). Without --request its last real user
+    message is the request. On a terminal the report is shown; into a pipe or to -o goes the list
+    itself, its kept parts byte for byte.
+    """
+    target = Path(out) if out and out != STDIN else None
+    if target is not None:
+        refuse_source(target, session.path)
+    transcript = session.read()
+    compaction, seconds = wanted.compact(transcript, to=to, alternate=alternate)
+    data = compaction.to_json()
+    if target is not None and not dry_run:
+        write_whole(target, data)
+    if as_json:
+        say_json(SCHEMA, report_json(compaction.report, seconds, len(data)))
+    elif dry_run or target is not None or (out is None and is_terminal()):
+        say(*report_lines(compaction, seconds, len(data)), written(target, dry_run))
+    else:
+        say_bytes(data)
+        note(headline(compaction.report, seconds))
+
+
+def headline(report: Report, seconds: float) -> str:
+    """Return the one line that says what was done."""
+    return (
+        f"{number(report.kept_chars)} of {number(report.history_chars)} characters kept in "
+        f"{milliseconds(seconds)}, no model call, valid for {NAMES[report.dialect]}"
+    )
+
+
+def report_lines(compaction: Compaction, seconds: float, size: int) -> list[Element]:
+    """Return the report in lines."""
+    report = compaction.report
+    lines: list[Element] = [
+        Line(headline(report, seconds), "strong"),
+        f"  blocks      {report.kept_blocks} of {report.blocks} kept, "
+        f"{report.expanded_blocks} of them pulled in by a support edge, "
+        f"{report.revived_blocks} revived from before a compaction",
+        f"  budget      {number(report.budget_chars)} characters, policy {report.policy}, "
+        f"retention {compaction.selection.retention}",
+        f"  protected   {number(report.protected_chars)} characters, "
+        f"{percent(report.protected_share)} of the budget",
+        f"  besides     {number(report.current_chars)} characters of the current turn, "
+        f"{number(report.fixed_chars)} of fixed text, "
+        f"{counted(report.markers, 'marker')} of {number(report.marker_chars)}",
+        f"  output      {counted(len(compaction.messages), 'message')}, {byte_size(size)}",
+    ]
+    if report.over_budget:
+        lines.append(
+            Line(
+                "  over budget: your words and the latest edits alone exceed it; they are all kept "
+                "(settings edit_cap and paste_limit bound them)",
+                "bad",
+            )
+        )
+    if not report.is_effective:
+        lines.append(Line("  no gain: nothing of the live history was left out", "bad"))
+    lines += [
+        f"  left out    {counted(times, 'part')}: {reason}"
+        for reason, times in report.excluded.items()
+    ]
+    lines += [f"  changed     {what}: {times}" for what, times in report.notes.items()]
+    return lines
+
+
+def written(target: Path | None, dry_run: bool) -> str:
+    """Return what became of the messages."""
+    if dry_run:
+        return f"  dry run     nothing written{'' if target is None else f' to {target}'}"
+    if target is None:
+        return "  next        -o FILE writes the messages"
+    return f"  written     {target}"
+
+
+def report_json(report: Report, seconds: float, size: int) -> dict[str, Json]:
+    """Return the report as the object that ``--json`` prints; its keys are stable."""
+    values = asdict(report)
+    return {**values, "elapsed_ms": round(1000 * seconds, 3), "output_bytes": size}

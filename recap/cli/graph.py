@@ -1,0 +1,191 @@
+"""``recap graph``: importance, stale marks and support edges of a session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from recap.cli.blocks import ID_LENGTH, block_preview
+from recap.cli.command import Command
+from recap.cli.options import (
+    Session,
+    json_option,
+    read_graph,
+    session_options,
+    settings_in_force,
+    settings_options,
+)
+from recap.cli.output import (
+    Column,
+    Element,
+    Line,
+    Row,
+    Table,
+    byte_size,
+    counted,
+    say,
+    say_json,
+    score,
+    working,
+)
+from recap.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from recap.blocks.table import BlockTable
+    from recap.config import Settings
+    from recap.graph.state import ContextGraph
+    from recap.transcript.model import Json, Transcript
+
+SCHEMA = "recap.graph/1"
+SHOWN = 12
+DOT_PREVIEW = 40
+
+
+@click.command("graph", cls=Command, example="recap graph --latest --dot | dot -Tsvg > graph.svg")
+@session_options
+@settings_options
+@click.option("--graph", "graph_file", metavar="FILE", help="Graph written by observe.")
+@click.option("--dot", "as_dot", is_flag=True, help="Print Graphviz source.")
+@json_option
+def command(
+    session: Session,
+    overrides: Mapping[str, object],
+    graph_file: str | None,
+    as_dot: bool,
+    as_json: bool,
+) -> None:
+    """Show the context graph: which blocks later turns used, and which block supports which."""
+    if as_dot and as_json:
+        raise UsageError("give one of --json and --dot")
+    settings, _ = settings_in_force(overrides)
+    table, graph = graph_of(session.read(), settings, Path(graph_file) if graph_file else None)
+    previews = previews_of(table, graph)
+    if as_json:
+        say_json(SCHEMA, graph_json(graph, previews))
+    elif as_dot:
+        say(dot(graph, previews))
+    else:
+        say(*_summary(graph), "", _most_used(graph, previews), "", _strongest(graph, previews))
+
+
+def graph_of(
+    transcript: Transcript, settings: Settings, graph_file: Path | None = None
+) -> tuple[BlockTable, ContextGraph]:
+    """Return the blocks of a session and its graph: the one given, or one from text reuse."""
+    from recap.blocks.table import build_table
+    from recap.capture.reuse import build_graph
+
+    with working("building the graph"):
+        table = build_table(transcript.messages)
+        return table, read_graph(graph_file) if graph_file else build_graph(table, settings)
+
+
+def previews_of(table: BlockTable, graph: ContextGraph) -> list[str]:
+    """Return the preview of each node; empty for blocks the session does not hold."""
+    blocks = dict(zip(table.ids, table.blocks, strict=True))
+    return [
+        block_preview(table.messages, blocks[node]) if node in blocks else "" for node in graph.ids
+    ]
+
+
+def graph_json(graph: ContextGraph, previews: list[str]) -> dict[str, Json]:
+    """Return the graph as the object that ``--json`` prints; its keys are stable."""
+    nodes = zip(graph.ids, graph.importance, graph.is_observed, graph.superseded_by, strict=True)
+    edges = zip(graph.source, graph.target, graph.mass, strict=True)
+    return {
+        "observer": graph.observer,
+        "turns": graph.turns,
+        "nodes": [
+            {
+                "index": index,
+                "id": node,
+                "importance": round(float(importance), 6),
+                "observed": bool(observed),
+                "superseded_by": int(later) if later >= 0 else None,
+                "preview": previews[index],
+            }
+            for index, (node, importance, observed, later) in enumerate(nodes)
+        ],
+        "edges": [
+            {"source": int(a), "target": int(b), "mass": round(float(mass), 6)}
+            for a, b, mass in edges
+        ],
+    }
+
+
+def dot(graph: ContextGraph, previews: list[str]) -> str:
+    """Return the graph in Graphviz source: an arrow leads from a block to the one it supports."""
+    lines = ["digraph recap {", "  rankdir=LR;", "  node [shape=box, fontsize=10];"]
+    for index, preview in enumerate(previews):
+        label = f"#{index} {preview[:DOT_PREVIEW]}".replace("\\", "\\\\").replace('"', '\\"')
+        style = ", style=dashed" if graph.superseded_by[index] >= 0 else ""
+        width = 1 + 3 * float(graph.importance[index])
+        lines.append(f'  b{index} [label="{label}", penwidth={width:.2f}{style}];')
+    for a, b, mass in zip(graph.source, graph.target, graph.mass, strict=True):
+        lines.append(f"  b{a} -> b{b} [penwidth={0.5 + 3 * float(mass):.2f}];")
+    return "\n".join([*lines, "}"])
+
+
+def _summary(graph: ContextGraph) -> list[Element]:
+    from recap.graph.codec import encode
+
+    stale = int((graph.superseded_by >= 0).sum())
+    return [
+        Line(
+            f"{counted(len(graph.ids), 'block')}, {counted(len(graph.source), 'support edge')}, "
+            f"{counted(graph.turns, 'turn')} observed by {graph.observer}",
+            "strong",
+        ),
+        f"  observed    {int(graph.is_observed.sum())}, {stale} superseded by a later block",
+        f"  stored      {byte_size(len(encode(graph)))}",
+    ]
+
+
+def _most_used(graph: ContextGraph, previews: list[str]) -> Table:
+    order = (-graph.importance).argsort(kind="stable")[:SHOWN]
+    return Table(
+        (
+            Column("#", "right"),
+            Column("id"),
+            Column("importance", "right"),
+            Column("most used", is_flexible=True),
+        ),
+        tuple(
+            Row(
+                (
+                    str(index),
+                    graph.ids[index][:ID_LENGTH],
+                    score(float(graph.importance[index])),
+                    previews[index],
+                )
+            )
+            for index in order
+        ),
+    )
+
+
+def _strongest(graph: ContextGraph, previews: list[str]) -> Table:
+    order = (-graph.mass).argsort(kind="stable")[:SHOWN]
+    return Table(
+        (
+            Column("mass", "right"),
+            Column("#", "right"),
+            Column("supports"),
+            Column("strongest edges: the supporting block", is_flexible=True),
+        ),
+        tuple(
+            Row(
+                (
+                    score(float(graph.mass[edge])),
+                    str(graph.source[edge]),
+                    f"#{graph.target[edge]}",
+                    previews[graph.source[edge]],
+                )
+            )
+            for edge in order
+        ),
+    )

@@ -1,0 +1,229 @@
+"""Options that commands share, and what they resolve to: a session, a request, settings."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from recap.cli.output import working
+from recap.cli.sessions import newest_session
+from recap.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from recap.config import Settings
+    from recap.graph.state import ContextGraph
+    from recap.session import Compaction
+    from recap.transcript.model import Transcript
+
+STDIN = "-"
+DIALECTS = ("anthropic", "openai")
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The session an invocation names.
+
+    Attributes:
+        path: Its file; None for standard input.
+        format: Format given by the user, None to detect it.
+    """
+
+    path: Path | None
+    format: str | None
+
+    @property
+    def name(self) -> str:
+        """What to call it in messages."""
+        return str(self.path) if self.path else "standard input"
+
+    def read(self) -> Transcript:
+        """Read it; a reader's error names what was tried."""
+        from recap.transcript.formats import open_log, read_bytes
+
+        with working(f"reading {self.name}"):
+            if self.path is None:
+                return read_bytes(sys.stdin.buffer.read(), format=self.format)
+            demand_file(self.path)
+            return open_log(self.path, format=self.format)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What an invocation asks of the selection.
+
+    Attributes:
+        request: Text of the arriving request; None takes the last one of the session.
+        overrides: Settings given as options.
+        pins: Block ids to keep.
+        graph_file: A graph written by ``observe``; None builds one.
+    """
+
+    request: str | None
+    overrides: Mapping[str, object]
+    pins: tuple[str, ...]
+    graph_file: Path | None
+
+    def compact(
+        self, transcript: Transcript, *, to: str | None = None, alternate: bool = False
+    ) -> tuple[Compaction, float]:
+        """Return the compaction and the seconds it took."""
+        settings, _ = settings_in_force(self.overrides)
+        from recap.session import compact_transcript
+
+        graph = read_graph(self.graph_file) if self.graph_file else None
+        started = time.perf_counter()
+        with working("selecting"):
+            compaction = compact_transcript(
+                transcript,
+                self.request,
+                settings=settings,
+                pins=self.pins,
+                graph=graph,
+                to=to,  # type: ignore[arg-type]  # click.Choice checked it
+                alternate=alternate,
+            )
+        return compaction, time.perf_counter() - started
+
+
+def session_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add SESSION, --latest and --format; the command gets ``session: Session``."""
+
+    @click.argument("session", required=False)
+    @click.option("--latest", is_flag=True, help="Take the newest session of the agents found.")
+    @click.option("--format", "format_name", metavar="NAME", help="Format; detected by default.")
+    @functools.wraps(function)
+    def wrapped(session: str | None, latest: bool, format_name: str | None, **given: Any) -> Any:
+        return function(session=Session(session_path(session, latest), format_name), **given)
+
+    return wrapped
+
+
+def session_path(name: str | None, latest: bool) -> Path | None:
+    """Return the file an invocation names, None for standard input; UsageError for none or two."""
+    if (name is None) != latest:
+        raise click.UsageError(
+            "give one of SESSION (a file, - for standard input) and --latest",
+            click.get_current_context(),
+        )
+    if name is None:
+        return newest_session(Path.home(), os.environ)
+    return None if name == STDIN else Path(name)
+
+
+def selection_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a selection; the command gets ``wanted: Wanted``."""
+
+    @click.option("--request", metavar="TEXT", help="The arriving request; the last one if absent.")
+    @click.option("--request-file", metavar="FILE", help="Read the request from a file (- stdin).")
+    @click.option("--retention", metavar="SHARE", help="Share of the history to keep, 0.1.")
+    @click.option("--policy", metavar="NAME", help="Recipe that selects blocks.")
+    @click.option("--pin", "pins", multiple=True, metavar="ID", help="Keep this block; repeatable.")
+    @click.option("--graph", "graph_file", metavar="FILE", help="Graph written by observe.")
+    @click.option("--no-markers", is_flag=True, help="Leave no mark where blocks were omitted.")
+    @settings_options
+    @functools.wraps(function)
+    def wrapped(**given: Any) -> Any:
+        named = {
+            "retention": given.pop("retention"),
+            "policy": given.pop("policy"),
+            "markers": False if given.pop("no_markers") else None,
+        }
+        graph_file = given.pop("graph_file")
+        wanted = Wanted(
+            _request_text(given.pop("request"), given.pop("request_file")),
+            _merged(given.pop("overrides"), named),
+            given.pop("pins"),
+            Path(graph_file) if graph_file else None,
+        )
+        return function(wanted=wanted, **given)
+
+    return wrapped
+
+
+def settings_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --set and --observer; the command gets ``overrides``, checked when they are used."""
+
+    @click.option("--observer", metavar="NAME", help="What measures which blocks a turn used.")
+    @click.option("--set", "pairs", multiple=True, metavar="KEY=VALUE", help="Set; see config.")
+    @functools.wraps(function)
+    def wrapped(observer: str | None, pairs: tuple[str, ...], **given: Any) -> Any:
+        overrides: dict[str, object] = {}
+        for pair in pairs:
+            key, equals, value = pair.partition("=")
+            if not equals or not key.strip():
+                raise UsageError(f"--set takes KEY=VALUE; got {pair!r}")
+            overrides = _merged(overrides, {key.strip(): value.strip()})
+        return function(overrides=_merged(overrides, {"observer": observer}), **given)
+
+    return wrapped
+
+
+def json_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --json; the command gets ``as_json``."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")(function)
+
+
+def settings_in_force(overrides: Mapping[str, object]) -> tuple[Settings, dict[str, str]]:
+    """Return the settings and where each comes from: option, environment, file or default."""
+    from recap.config import find_toml, load_settings
+
+    return load_settings(overrides, find_toml(os.environ, Path.cwd()), os.environ)
+
+
+def read_graph(path: Path) -> ContextGraph:
+    """Read a graph that ``recap observe`` wrote."""
+    from recap.graph.codec import decode
+
+    demand_file(path)
+    return decode(path.read_bytes())
+
+
+def demand_file(path: Path) -> None:
+    """Raise InputError for a path that cannot be read as a file."""
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; name a file in it")
+    if not path.exists():
+        raise InputError(f"there is no file {path}; `recap inspect --latest` takes the newest one")
+
+
+def _merged(overrides: Mapping[str, object], more: Mapping[str, object]) -> dict[str, object]:
+    """Return both; UsageError when a setting is given twice. None is not given."""
+    merged = dict(overrides)
+    for name, value in more.items():
+        if value is None:
+            continue
+        if name in merged:
+            raise UsageError(f"setting {name!r} is given twice")
+        merged[name] = value
+    return merged
+
+
+def _request_text(request: str | None, request_file: str | None) -> str | None:
+    if request is not None and request_file is not None:
+        raise UsageError("give one of --request and --request-file")
+    if request_file is not None:
+        request = _file_text(request_file)
+    if request is not None and not request.strip():
+        raise UsageError("the request is empty; leave --request out to take the session's last one")
+    return request
+
+
+def _file_text(name: str) -> str:
+    if name == STDIN:
+        data = sys.stdin.buffer.read()
+    else:
+        demand_file(Path(name))
+        data = Path(name).read_bytes()
+    try:
+        return data.decode("utf-8-sig").strip()
+    except UnicodeDecodeError:
+        raise InputError(f"the request in {name} is no UTF-8 text") from None
