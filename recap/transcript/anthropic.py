@@ -239,12 +239,9 @@ def write_message(role: Role, parts: Sequence[Part]) -> list[Tree]:
     if role == "system" or not parts:
         return []
     ordered = sorted(parts, key=lambda part: part.kind != "result") if role == "tool" else parts
-    return [
-        {
-            "role": "assistant" if role == "assistant" else "user",
-            "content": [_block(part) for part in ordered],
-        }
-    ]
+    is_string = len(parts) == 1 and _is_bare_text(parts[0])
+    content = parts[0].raw if is_string else [_block(part) for part in ordered]
+    return [{"role": "assistant" if role == "assistant" else "user", "content": content}]
 
 
 def system_blocks(parts: Sequence[Part]) -> list[Tree]:
@@ -253,10 +250,15 @@ def system_blocks(parts: Sequence[Part]) -> list[Tree]:
 
 
 def _block(part: Part) -> Tree:
-    if part.kind == "text" and not part.path:
+    if _is_bare_text(part):
         return text_block(part.raw)
     assert part.kind != "thinking" or (part.dialect == "anthropic" and part.has_signature)
     return part.raw if part.dialect == "anthropic" else _WRITERS[part.kind](part)
+
+
+def _is_bare_text(part: Part) -> bool:
+    """Return True for a text that came, or was made, as a string and no block."""
+    return part.kind == "text" and not part.path
 
 
 def _write_call(part: Part) -> Tree:
