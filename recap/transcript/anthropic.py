@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recap.transcript.authors import author_in
+from recap.transcript.authors import author_in, mark_steering
 from recap.transcript.convert import (
     anthropic_image,
     anthropic_result,
@@ -83,7 +83,8 @@ def read(document: Raw) -> Transcript:
     messages = read_items(items, read_message, report)
     if "system" in fields:
         messages.insert(0, _system_field(fields["system"], report))
-    return transcript_of("anthropic-messages", "anthropic", messages, items, report)
+    marked = mark_steering(messages)
+    return transcript_of("anthropic-messages", "anthropic", marked, items, report)
 
 
 def _system_field(raw: Raw, report: Report) -> Message:
@@ -91,15 +92,20 @@ def _system_field(raw: Raw, report: Report) -> Message:
     return Message("system", tuple(parts), 0, Envelope(None, len(parts) + flaws, "anthropic"))
 
 
-def read_message(raw: Raw, fields: Fields, line: int, report: Report) -> list[Message]:
-    """Return a message; a user message that mixes results and other content becomes two."""
+def read_message(
+    raw: Raw, fields: Fields, line: int, report: Report, *, can_go_out: bool = True
+) -> list[Message]:
+    """Return a message; a user message that mixes results and other content becomes two.
+
+    ``can_go_out`` is False for messages with fields the vendor does not take.
+    """
     name = fields.get("role")
     role = ROLES.get(name) if isinstance(name, str) else None
     if role is None:
         report.add("unknown-role", "The message has no role of this format; it was left out.", line)
         return []
     parts, flaws = _content(members(raw).get("content"), fields.get("content"), role, line, report)
-    envelope = Envelope(raw, len(parts) + flaws, "anthropic")
+    envelope = Envelope(raw if can_go_out else None, len(parts) + flaws, "anthropic")
     model, uid = fields.get("model"), fields.get("id")
     results = [part for part in parts if part.kind == "result"]
     others = [part for part in parts if part.kind != "result"]
@@ -126,7 +132,7 @@ def _content(
     if raw is not None and isinstance(content, str):
         return [text_part(raw, content, author_in(role, content))], 0
     if raw is not None and isinstance(content, list):
-        return read_blocks(raw, role, _read_block, line, report)
+        return read_blocks(raw, content, role, _read_block, line, report)
     report.add("no-content", "The content is neither text nor a list of blocks.", line)
     return [], 1
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import TypeAlias
 
-from recap.transcript.authors import author_in, mark_steering, media_author
+from recap.transcript.authors import author_in, media_author
 from recap.transcript.lines import Report, elements, members
 from recap.transcript.model import Author, Dialect, Json, Message, Part, Raw, Role, Transcript
 from recap.transcript.parts import text_part
@@ -140,23 +140,28 @@ def read_items(items: Iterable[Raw], read_item: ReadItem, report: Report) -> lis
 
 
 def read_blocks(
-    content: Raw, role: Role, read_block: ReadBlock, line: int, report: Report
+    content: Raw,
+    blocks: Sequence[Json],
+    role: Role,
+    read_block: ReadBlock,
+    line: int,
+    report: Report,
 ) -> tuple[list[Part], int]:
     """Return the parts of a content list, and how many of its blocks cannot go out as they are.
 
     Args:
         content: Handle on the list.
+        blocks: The list, decoded.
         role: Of the message that holds it.
         read_block: Reads a block of some type; None for one that lacks what its type needs.
         line: 1-based number of the message.
         report: Takes what is left out.
     """
     parts: list[Part] = []
-    blocks = list(zip(elements(content), content.load(), strict=True))
-    texts = [author_in(role, words) for _, block in blocks if (words := _words(block)) is not None]
+    texts = [author_in(role, words) for block in blocks if (words := _words(block)) is not None]
     media = media_author(role, texts)
     flaws = 0
-    for raw, block in blocks:
+    for raw, block in zip(elements(content), blocks, strict=True):
         part = None
         if isinstance(block, str):
             part = text_part(raw, block, author_in(role, block))
@@ -180,11 +185,11 @@ def _words(block: Json) -> str | None:
 def transcript_of(
     format: str, dialect: Dialect, messages: Iterable[Message], items: Sequence[Raw], report: Report
 ) -> Transcript:
-    """Return the transcript of a message list, steering marked."""
+    """Return the transcript of a message list."""
     return Transcript(
         format=format,
         dialect=dialect,
-        messages=mark_steering(tuple(messages)),
+        messages=tuple(messages),
         findings=report.sorted(),
         lines=len(items),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recap.transcript.authors import OMISSION_PREFIX, author_in
+from recap.transcript.authors import OMISSION_PREFIX, author_in, mark_steering
 from recap.transcript.convert import (
     arguments_text,
     openai_image,
@@ -83,7 +83,7 @@ def read(document: Raw) -> Transcript:
     report = Report()
     items, _ = items_of(document)
     messages = read_items(items, _Reader().read_message, report)
-    return transcript_of("openai-chat", "openai", messages, items, report)
+    return transcript_of("openai-chat", "openai", mark_steering(messages), items, report)
 
 
 class _Reader:
@@ -206,7 +206,7 @@ def _content(
     if isinstance(content, str):
         return [text_part(handles["content"], content, author_in(role, content))], 0
     if isinstance(content, list):
-        return read_blocks(handles["content"], role, _read_part, line, report)
+        return read_blocks(handles["content"], content, role, _read_part, line, report)
     if role != "assistant" or content is not None:
         report.add("no-content", "The content is neither text nor a list of parts.", line)
     return [], 1
