@@ -179,7 +179,8 @@ class _Segmenter:
         self, kind: BlockKind, index: int, identity: Sequence[PartRef], refs: Sequence[PartRef]
     ) -> None:
         message = self.messages[index]
-        content = digest(message.role, *(message.parts[ref.part].digest for ref in identity))
+        digests = (message.parts[ref.part].digest for ref in identity)
+        content = digest(message.role, *filter(None, digests))
         occurrence = self.seen[content]
         self.seen[content] += 1
         parts = [self.messages[ref.message].parts[ref.part] for ref in refs]

@@ -91,11 +91,11 @@ def _lines(text: str) -> list[str]:
 
 
 def _is_blob(piece: str, limit: int) -> bool:
-    return len(piece) > limit and piece.count("\\n") >= MIN_BLOB_LINES
+    return len(piece) > limit and piece.count("\n") >= MIN_BLOB_LINES
 
 
 def _clip(piece: str, limit: int) -> str:
     head = int(limit * HEAD_SHARE)
     tail = limit - head
-    marker = f"\\n{OMISSION_PREFIX}{len(piece) - limit} characters omitted]\\n"
+    marker = f"\n{OMISSION_PREFIX}{len(piece) - limit} characters omitted]\n"
     return piece[:head] + marker + piece[len(piece) - tail :]
