@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import defaultdict
+from collections import Counter, defaultdict
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from recap.graph.ranges import ranges
 from recap.graph.state import ContextGraph, locate
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ FEWEST_IDENTIFIERS = 8
 
 MOST_REPEATS = 4
 """Later blocks considered per block, the first ones: a file read 1,000 times has 500,000 pairs."""
+
+KEY_HITS = 3
+"""Rare identifiers a block must share before it is compared in full: it saves most comparisons."""
 
 
 class Repeats(NamedTuple):
@@ -41,56 +44,52 @@ class Repeats(NamedTuple):
 def find_repeats(table: BlockTable, overlap: float) -> Repeats:
     """Return the pairs a < b with |I(a) & I(b)| >= overlap * |I(a)|, exactly.
 
-    Only blocks that share one of a's ``|I(a)| - needed + 1`` rarest identifiers can share ``needed``
-    of them, so that only those are compared. A longer table has the same pairs, and more.
+    A block that holds enough of a's identifiers holds a few of its rarest ones: only blocks that do
+    are compared, so that the cost grows with the blocks and not with their pairs. A longer table
+    has the same pairs, and more.
     """
     index = table.index
-    starts, terms = index.starts, index.terms
-    needed = overlap * np.diff(starts)
-    keys = _rare_terms(index, needed)
-    can_go_stale = (np.diff(starts) >= FEWEST_IDENTIFIERS) & ~table.is_user
-    holders: defaultdict[int, set[int]] = defaultdict(set)
-    repeats = np.zeros(len(table), np.int32)
-    is_held = np.zeros(index.size, np.bool_)
+    sizes = np.diff(index.starts)
+    needed = np.ceil(overlap * sizes).astype(np.int64)
+    needed_keys = np.minimum(needed, KEY_HITS)
+    can_go_stale = (sizes >= FEWEST_IDENTIFIERS) & ~table.is_user
+    keys = _rarest(index, sizes - needed + needed_keys)
+    enough, enough_keys = needed.tolist(), needed_keys.tolist()
+    holders: defaultdict[int, list[int]] = defaultdict(list)  # by key: blocks that may go stale
+    repeats: Counter[int] = Counter()
     pairs: list[tuple[int, int]] = []
     for later in range(len(table)):
-        row = terms[starts[later] : starts[later + 1]]
-        found = set().union(*(holders[term] for term in row.tolist() if term in holders))
-        if found:
-            is_held[row] = True
-            candidates = np.array(sorted(found), np.int64)
-            is_repeated = _count(is_held, index, candidates) >= needed[candidates]
-            is_held[row] = False
-            for earlier in candidates[is_repeated].tolist():
-                pairs.append((earlier, later))
-                repeats[earlier] += 1
-                if repeats[earlier] == MOST_REPEATS:
-                    for term in keys[earlier]:
-                        holders[term].discard(earlier)
+        terms = _row(index, later)
+        held = frozenset(terms)
+        hits = Counter(chain.from_iterable([holders[term] for term in terms if term in holders]))
+        for earlier in sorted(a for a, count in hits.items() if count >= enough_keys[a]):
+            if len(held.intersection(_row(index, earlier))) < enough[earlier]:
+                continue
+            pairs.append((earlier, later))
+            repeats[earlier] += 1
+            if repeats[earlier] == MOST_REPEATS:
+                for term in keys[earlier]:
+                    holders[term].remove(earlier)
         if can_go_stale[later]:
             for term in keys[later]:
-                holders[term].add(later)
+                holders[term].append(later)
     columns = np.array(pairs, np.int32).reshape(-1, 2)
     return Repeats(table.ids, columns[:, 0], columns[:, 1])
 
 
-def _rare_terms(index: IdentifierIndex, needed: npt.NDArray[np.float64]) -> list[list[int]]:
-    """Return per block the identifiers of which any block that repeats it holds at least one."""
-    sizes = np.diff(index.starts)
-    row = np.repeat(np.arange(len(sizes)), sizes)
-    by_rarity = index.terms[np.lexsort((index.document_frequency[index.terms], row))].tolist()
-    counts = sizes - np.ceil(needed).astype(np.int64) + 1
-    spans = zip(index.starts[:-1].tolist(), counts.tolist(), strict=True)
-    return [by_rarity[start : start + count] for start, count in spans]
+def _row(index: IdentifierIndex, block: int) -> list[int]:
+    terms: list[int] = index.terms[index.starts[block] : index.starts[block + 1]].tolist()
+    return terms
 
 
-def _count(
-    is_held: npt.NDArray[np.bool_], index: IdentifierIndex, blocks: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    """Return how many identifiers of each block are held; no block may be without any."""
-    sizes = index.starts[blocks + 1] - index.starts[blocks]
-    terms = index.terms[ranges(index.starts[blocks], sizes)]
-    return np.add.reduceat(is_held[terms].astype(np.int64), np.cumsum(sizes) - sizes)
+def _rarest(index: IdentifierIndex, counts: npt.NDArray[np.int64]) -> list[list[int]]:
+    """Return the given number of identifiers of each block, the rarest ones."""
+    block = np.repeat(np.arange(len(counts)), np.diff(index.starts))
+    by_rarity = index.terms[np.lexsort((index.document_frequency[index.terms], block))]
+    return [
+        by_rarity[start : start + count].tolist()
+        for start, count in zip(index.starts[:-1], counts, strict=True)
+    ]
 
 
 def mark_stale(graph: ContextGraph, observation: TurnObservation, repeats: Repeats) -> ContextGraph:
