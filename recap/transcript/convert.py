@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from recap.transcript.authors import OMISSION_PREFIX
+from recap.transcript.images import image_address
 from recap.transcript.limits import IMAGE_MEDIA_TYPES
 from recap.transcript.model import IMAGE_TYPES, Held, Json, Part, block_text, flat_text
 from recap.transcript.parts import parsed_arguments, result_part, text_part
@@ -49,21 +50,9 @@ def text_block(words: Tree) -> Tree:
     return {"type": "text", "text": words}
 
 
-def image_url(block: Json) -> str:
-    """Return the address of a block's image, as a data URL where it holds the bytes; "" if none."""
-    source, url = block.get("source"), block.get("image_url")
-    if isinstance(source, dict):
-        if source.get("type") == "base64":
-            return f"data:{source.get('media_type')};base64,{source.get('data')}"
-        url = source.get("url")
-    elif isinstance(url, dict):
-        url = url.get("url")
-    return url if isinstance(url, str) else ""
-
-
 def anthropic_image(block: Json) -> Tree:
     """Return the image of any dialect's block as Anthropic's block."""
-    url = image_url(block)
+    url = image_address(block)
     head, comma, data = url.partition(",")
     if not url.startswith("data:"):
         source = {"type": "url", "url": url}
@@ -76,7 +65,7 @@ def anthropic_image(block: Json) -> Tree:
 
 def openai_image(block: Json) -> Tree:
     """Return the image of any dialect's block as OpenAI's content part."""
-    url = image_url(block)
+    url = image_address(block)
     return (
         {"type": "image_url", "image_url": {"url": url}} if url else text_block(UNCONVERTED_IMAGE)
     )

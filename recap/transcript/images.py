@@ -18,6 +18,9 @@ Image: TypeAlias = tuple[int, int, int]
 
 PIXELS_PER_TOKEN = 750
 CHARS_PER_TOKEN = 4
+HEADER_CHARS = 64 * 1024
+"""Base64 characters looked at; an image whose size comes later is of unknown size."""
+
 UNKNOWN_IMAGE_TOKENS = 1600
 MAX_IMAGE_TOKENS = 1600
 """Vendors scale larger images down before they read them: about 1,600 tokens at most."""
@@ -49,23 +52,33 @@ def image_of(block: dict[str, Json]) -> Image:
     return width, height, len(data)
 
 
-def _base64_data(block: dict[str, Json]) -> str:
-    source = block.get("source")
+def image_address(block: dict[str, Json]) -> str:
+    """Return where the image of a block of any dialect is: a data URL where the block holds it.
+
+    "" where the block names it in another way.
+    """
+    source, url = block.get("source"), block.get("image_url")
     if isinstance(source, dict):
         data = source.get("data")
-        return data if isinstance(data, str) else ""
-    url = block.get("image_url")
-    if isinstance(url, dict):
+        url = source.get("url")
+        if isinstance(data, str):
+            return f"data:{source.get('media_type')};base64,{data}"
+    elif isinstance(url, dict):
         url = url.get("url")
-    if isinstance(url, str) and url.startswith("data:"):
-        return url.partition(",")[2]
-    return ""
+    return url if isinstance(url, str) else ""
+
+
+def _base64_data(block: dict[str, Json]) -> str:
+    address = image_address(block)
+    return address.partition(",")[2] if address.startswith("data:") else ""
 
 
 def pixel_size(data: str) -> tuple[int, int]:
     """Return (width, height) of base64 PNG, GIF, JPEG or WebP data; (0, 0) where unreadable."""
+    text = "".join(data[:HEADER_CHARS].split())  # some encoders break lines and leave padding out
+    text = text[: len(text) - (len(text) % 4 == 1)]
     try:
-        head = base64.b64decode(data[: 64 * 1024 // 4 * 4].encode("ascii"), validate=False)
+        head = base64.b64decode(text + "=" * (-len(text) % 4))
     except (binascii.Error, ValueError):
         return 0, 0
     try:

@@ -10,8 +10,9 @@ import json
 
 import msgspec
 
-from recap.transcript.images import Image, image_cost_chars, images_in
+from recap.transcript.images import Image, image_address, image_cost_chars, images_in
 from recap.transcript.model import (
+    IMAGE_TYPES,
     Author,
     Dialect,
     Json,
@@ -143,11 +144,17 @@ def _content_identity(content: Json) -> bytes | str:
         for block in content
     ):
         return flat_text(content)
-    return canonical_json(content)
+    blocks = content if isinstance(content, list) else [content]
+    return digest(*(_block_identity(block) for block in blocks))
 
 
 def _block_identity(block: Json) -> bytes:
-    """Return what identifies an image or unknown block: the cache mark moves between requests."""
-    if isinstance(block, dict) and "cache_control" in block:
-        block = {key: value for key, value in block.items() if key != "cache_control"}
-    return canonical_json(block)
+    """Return what identifies a block: an image's address, else its JSON without the cache mark.
+
+    Clients move the cache mark from block to block between requests.
+    """
+    if not isinstance(block, dict):
+        return canonical_json(block)
+    if block.get("type") in IMAGE_TYPES and (address := image_address(block)):
+        return digest("image", address)
+    return canonical_json({key: block[key] for key in block if key != "cache_control"})
