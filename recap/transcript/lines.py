@@ -7,6 +7,7 @@ read. Nothing here knows a format.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
@@ -26,8 +27,6 @@ from recap.transcript.spans import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from recap.transcript.sources import Sized
 
 T = TypeVar("T")
@@ -85,19 +84,38 @@ class Report:
         return (*cut, *sorted(self.findings, key=attrgetter("line")))
 
 
-def members(raw: Raw) -> dict[str, Raw]:
+def members(raw: Raw) -> Mapping[str, Raw]:
     """Return handles on the members of a JSON object, exact bytes or very objects; {} if none."""
     if isinstance(raw, Slice):
         data = raw.dump()
         try:
-            spans = member_spans(data)
+            return _Members(raw, data, member_spans(data))
         except ValueError:
             return {}
-        return {key: _sub_slice(raw, data, span) for key, span in spans.items()}
     value = raw.load()
     if not isinstance(value, dict):
         return {}
     return {key: _held(item, raw.is_clean) for key, item in value.items()}
+
+
+class _Members(Mapping[str, Raw]):
+    """Members of a slice; a handle is made when it is asked for."""
+
+    __slots__ = ("_data", "_raw", "_spans")
+
+    def __init__(self, raw: Slice, data: bytes, spans: Mapping[str, Span]) -> None:
+        self._raw = raw
+        self._data = data
+        self._spans = spans
+
+    def __getitem__(self, key: str) -> Slice:
+        return _sub_slice(self._raw, self._data, self._spans[key])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._spans)
+
+    def __len__(self) -> int:
+        return len(self._spans)
 
 
 def elements(raw: Raw) -> list[Raw]:
@@ -217,7 +235,7 @@ def _other_records(
 ) -> Iterator[Record[T]]:
     """Yield what a line holds that the decoder refused at first sight."""
     try:
-        value, read = parse(line.data, decoder)
+        parsed: Parsed[T] = parse(line.data, decoder)
     except ValueError:
         if line.is_ended:
             yield from _salvaged(line, decoder, report)
@@ -225,6 +243,7 @@ def _other_records(
             detail = f"{len(line.data):,} bytes of a last line without end are left unread"
             report.add("unfinished-line", detail, line.number, "note")
     else:
+        value, read = parsed
         yield Record(line.number, line.start, read, value, read is line.data)
 
 
@@ -246,10 +265,11 @@ def _salvaged(line: Line, decoder: msgspec.json.Decoder[T], report: Report) -> l
         if not is_filled and not data.startswith(_MARKERS):
             continue
         try:
-            value, read = parse(data, decoder)
+            parsed: Parsed[T] = parse(data, decoder)
         except ValueError:
             is_filled = False
         else:
+            value, read = parsed
             records.append(Record(line.number, begin + start, read, value, read is data))
     _report_line(line, core, len(records), is_filled, report)
     return records

@@ -8,8 +8,12 @@ All of them take time linear in the input, whatever it holds.
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Span = tuple[int, int]
 """``[start, end)`` in bytes."""
@@ -37,15 +41,9 @@ def member_spans(data: bytes) -> dict[str, Span]:
         raise ValueError("no JSON object") from err
     except (msgspec.DecodeError, RecursionError):
         return _scanned_members(data)
-    spans: dict[str, Span] = {}
-    at = 0
-    for key, value in values.items():
-        start = locate(data, value, at)
-        if start < 0:  # a repeated key stands where it came first but holds what came last
-            return _scanned_members(data)
-        at = start + memoryview(value).nbytes
-        spans[key] = start, at
-    return spans
+    spans = _located(data, values.values())
+    # A repeated key stands where it came first but holds what came last: it may not be found.
+    return dict(zip(values, spans, strict=True)) if spans else _scanned_members(data)
 
 
 def element_spans(data: bytes) -> list[Span]:
@@ -56,12 +54,19 @@ def element_spans(data: bytes) -> list[Span]:
         raise ValueError("no JSON array") from err
     except (msgspec.DecodeError, RecursionError):
         return _pieces(data, b"[")
+    return _located(data, values)
+
+
+def _located(data: bytes, values: Iterable[msgspec.Raw]) -> list[Span]:
+    """Return where the values stand one after another; nothing when one is not found."""
     spans = []
-    at = 0
+    end = 0
     for value in values:
-        start = locate(data, value, at)
-        at = start + memoryview(value).nbytes
-        spans.append((start, at))
+        start = locate(data, value, end)
+        if start < 0:
+            return []
+        end = start + memoryview(value).nbytes
+        spans.append((start, end))
     return spans
 
 
@@ -71,10 +76,10 @@ def locate(data: bytes, value: msgspec.Raw, start: int) -> int:
     Equal bytes further ahead are as good as the value's own.
     """
     view = memoryview(value)
+    if view.nbytes <= _PREFIX:
+        return data.find(view, start)
     at = data.find(view[:_PREFIX], start)
-    if at < 0 or view.nbytes <= _PREFIX or data.startswith(view, at):
-        return at
-    return data.find(view, at + 1)
+    return at if at < 0 or data.startswith(view, at) else data.find(view, at + 1)
 
 
 def _scanned_members(data: bytes) -> dict[str, Span]:

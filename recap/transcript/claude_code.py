@@ -1,0 +1,331 @@
+"""Reader of Claude Code logs, all generations, and of the claude.ai export of the same lines.
+
+One pass over the lines makes a node of each line of the chain, with its parts; ``chain`` then finds
+the session among them. Lines of other kinds are skipped without decoding their bodies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from recap.transcript import anthropic
+from recap.transcript.authors import classify_text, mark_steering
+from recap.transcript.chain import Chain, Node, NodeKind, chain_of
+from recap.transcript.claude_lines import (
+    DECODER,
+    KINDS,
+    Line,
+    compaction_of,
+    parent_of,
+    session_of,
+    text_of,
+)
+from recap.transcript.images import image_of
+from recap.transcript.items import UNREADABLE
+from recap.transcript.lines import Parsed, Record, Report, elements, members, parse, read_records
+from recap.transcript.model import (
+    HUMAN_AUTHORS,
+    Author,
+    Dialect,
+    Envelope,
+    Json,
+    Message,
+    Part,
+    Raw,
+    Slice,
+    Transcript,
+    decode,
+)
+from recap.transcript.parts import image_part, text_part
+from recap.transcript.spans import is_deep, locate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from recap.transcript.sources import Sized
+
+FORMAT = "claude-code"
+
+SYNTHETIC = "<synthetic>"
+"""The model of assistant lines the client wrote itself."""
+
+REQUESTS: frozenset[Author] = frozenset(("human", "command"))
+"""Authors whose words begin a turn."""
+
+
+def read(source: Sized) -> Transcript:
+    """Return the session of a log: its live context and what native compactions replaced.
+
+    Side chains and turns the person went back on are left out; findings say which. A log of side
+    chains alone, as sub-agents have, is read as a session of its own.
+
+    Raises:
+        InputError: The file lost bytes while it was read.
+    """
+    return _read(source, lambda report: read_records(source, DECODER, report))
+
+
+def read_export(document: Slice, source: Sized) -> Transcript:
+    """Return the session of a ``{"loglines": [...]}`` document."""
+    return _read(source, lambda report: _export_records(document, report))
+
+
+def _export_records(document: Slice, report: Report) -> Iterator[Record[Line]]:
+    lines = members(document).get("loglines")
+    for number, raw in enumerate(elements(lines) if lines else (), 1):
+        report.counts["lines"] = number
+        if isinstance(raw, Slice):
+            parsed: Parsed[Line] = parse(raw.dump(), DECODER)
+            yield Record(number, raw.start, parsed.data, parsed.value, raw.is_clean)
+
+
+def _read(source: Sized, records: Callable[[Report], Iterable[Record[Line]]]) -> Transcript:
+    log = _Log(source, Report(), of_side_chains=False)
+    log.read(records(log.report))
+    if log.report.counts["sidechain_lines"] and not any(entry.parts for entry in log.entries):
+        log = _Log(source, Report(), of_side_chains=True)
+        log.read(records(log.report))
+    return log.transcript()
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A node of the chain with what it holds.
+
+    Attributes:
+        node: Its links.
+        parts: What it holds of the conversation.
+        size: Blocks of its message, the unreadable ones too.
+        model: Model that wrote it, "" where unknown.
+        session_id: Session it names.
+    """
+
+    node: Node
+    parts: tuple[Part, ...] = ()
+    size: int = 0
+    model: str = ""
+    session_id: str = ""
+
+
+class _Log:
+    """State of one pass over a log."""
+
+    def __init__(self, source: Sized, report: Report, *, of_side_chains: bool) -> None:
+        self.source = source
+        self.report = report
+        self.of_side_chains = of_side_chains
+        self.entries: list[_Entry] = []
+
+    def read(self, records: Iterable[Record[Line]]) -> None:
+        """Keep the nodes among the records."""
+        for record in records:
+            line = record.value
+            if line is None:
+                self._report_odd(record)
+                continue
+            kind = KINDS.get(line.type) if isinstance(line.type, str) else None
+            if kind is None:
+                self.report.counts["other_lines"] += 1
+            elif (line.isSidechain is True) == self.of_side_chains:
+                self.entries.append(self._entry(record, line, kind))
+            else:
+                self._count_side_line(line)
+
+    def _report_odd(self, record: Record[Line]) -> None:
+        self.report.counts["odd_lines"] += 1
+        if record.data.strip() == b"null":
+            self.report.add("null-line", "a null line: the client cannot resume this", record.line)
+        else:
+            self.report.add("odd-line", "this line is no JSON object", record.line, "note")
+
+    def _count_side_line(self, line: Line) -> None:
+        counts = self.report.counts
+        counts["sidechain_lines" if line.isSidechain is True else "main_lines"] += 1
+        counts["sidechains"] += line.isSidechain is True and line.parentUuid is None
+
+    def _entry(self, record: Record[Line], line: Line, kind: NodeKind) -> _Entry:
+        self.report.counts[f"{line.type}_lines"] += 1
+        node = Node(record.line, kind, text_of(line.uuid), parent_of(line.parentUuid))
+        entry = _Entry(node, session_id=session_of(line))
+        if line.type == "attachment":
+            entry.parts = self._queued(record, line)
+            entry.size = len(entry.parts)
+            node.is_queued = bool(entry.parts)
+        elif kind == "system":
+            if line.subtype == "compact_boundary":
+                node.compaction = compaction_of(line)
+            self.report.counts["microcompactions"] += line.subtype == "microcompact_boundary"
+        elif kind != "link":
+            self._speak(entry, record, line)
+        return entry
+
+    def _speak(self, entry: _Entry, record: Record[Line], line: Line) -> None:
+        """Fill the entry of a user or assistant line."""
+        node = entry.node
+        raw, fields = self._value(record, line.message)
+        if not isinstance(fields, dict):
+            node.kind = "link"
+            self.report.add("no-message", "this line has no message", record.line)
+            return
+        node.owner = text_of(line.sourceToolAssistantUUID)
+        node.message_id = text_of(fields.get("id"))
+        if line.isApiErrorMessage is True:
+            self.report.counts["api_errors"] += 1
+            return
+        fields["role"] = line.type  # the client does not ask for it
+        try:
+            messages = anthropic.read_message(raw, fields, record.line, self.report)
+        except UNREADABLE:
+            self.report.add("unreadable-message", "this message cannot be read", record.line)
+            return
+        parts = tuple(part for message in messages for part in message.parts)
+        entry.size = messages[0].envelope.size
+        if line.type == "user":
+            entry.parts = _with_authors(parts, line)
+            node.result_ids = tuple(part.call_id for part in parts if part.kind == "result")
+        else:
+            entry.parts = parts
+            entry.model = "" if messages[0].model == SYNTHETIC else messages[0].model
+            node.call_ids = tuple(part.call_id for part in parts if part.kind == "call")
+
+    def _value(self, record: Record[Line], value: msgspec.Raw) -> tuple[Slice, Json]:
+        """Return the handle on a value of a record, and the decoded value; None if unreadable."""
+        size = memoryview(value).nbytes
+        start = record.start + max(locate(record.data, value, 0), 0)
+        raw = Slice(self.source, start, start + size, record.is_exact)
+        try:
+            if record.is_exact and not is_deep(bytes(value)):
+                return raw, msgspec.json.decode(value)
+        except (msgspec.DecodeError, RecursionError):
+            pass
+        raw = replace(raw, is_clean=False)
+        try:
+            data = raw.dump()
+            if is_deep(data):
+                self.report.add("too-deep", "this message nests too deeply to be read", record.line)
+                return raw, None
+            self.report.add(
+                "not-strict-json", "it holds what JSON forbids; what goes out has it replaced",
+                record.line, "warning",
+            )  # fmt: skip
+            return raw, decode(data)
+        except ValueError:
+            return raw, None
+
+    def _queued(self, record: Record[Line], line: Line) -> tuple[Part, ...]:
+        """Return what the person typed while the agent worked, where an attachment holds it."""
+        raw, fields = self._value(record, line.attachment)
+        if not isinstance(fields, dict) or fields.get("type") != "queued_command":
+            return ()
+        prompt = members(raw).get("prompt")
+        if prompt is None:
+            return ()
+        self.report.counts["queued_commands"] += 1
+        value = fields["prompt"]
+        blocks = elements(prompt) if isinstance(value, list) else [prompt]
+        return tuple(part for block in blocks if (part := _queued_part(block)))
+
+    def transcript(self) -> Transcript:
+        """Return the session the entries hold."""
+        chain = chain_of([entry.node for entry in self.entries], self.report)
+        replaced = _joined([self.entries[at] for at in chain.replaced], is_active=False)
+        live = _joined([self.entries[at] for at in chain.live], is_active=True)
+        counts = self.report.counts
+        if counts["sidechain_lines"]:
+            detail = f"{counts['sidechain_lines']:,} lines of side chains are left out"
+            self.report.add("sidechain", detail, 0, "note")
+        lines = counts.pop("lines", 0)
+        return Transcript(
+            format=FORMAT,
+            dialect="anthropic",
+            messages=mark_steering((*replaced, *live)),
+            findings=self.report.sorted(),
+            session_id=self._session_id(chain),
+            bytes_read=self.source.size,
+            lines=lines,
+            counts={name: count for name, count in sorted(counts.items()) if count},
+        )
+
+    def _session_id(self, chain: Chain) -> str:
+        """Return the id on the newest line: a session resumed from another carries both."""
+        ids = (self.entries[at].session_id for at in reversed(chain.live))
+        return next((session_id for session_id in ids if session_id), "")
+
+
+def _queued_part(raw: Raw) -> Part | None:
+    block = raw.load()
+    path, text = ((), block) if isinstance(block, str) else (("text",), None)
+    if isinstance(block, dict):
+        if block.get("type") == "image":
+            return image_part(raw, "steering", image_of(block), dialect="anthropic")
+        text = block.get("text")
+    if not isinstance(text, str):
+        return None
+    author = classify_text(text)
+    dialect: Dialect | None = "anthropic" if path else None
+    return text_part(
+        raw, text, "steering" if author == "human" else author, path=path, dialect=dialect
+    )
+
+
+def _with_authors(parts: tuple[Part, ...], line: Line) -> tuple[Part, ...]:
+    """Return a user line's parts, those the client wrote itself marked so."""
+    if line.isCompactSummary is True:
+        return tuple(replace(part, author="summary") for part in parts)
+    if line.isMeta is True:
+        return tuple(
+            replace(part, author="injected") if part.author in HUMAN_AUTHORS else part
+            for part in parts
+        )
+    return parts
+
+
+def _joined(entries: Sequence[_Entry], *, is_active: bool) -> list[Message]:
+    """Return the messages, the lines of one API message joined at the place of the first."""
+    groups: list[list[_Entry]] = []
+    places: dict[str, int] = {}
+    repeated = _repeated_ids(entries)
+    for entry in entries:
+        key = entry.node.message_id
+        place = places.get(key, -1)
+        if not key or place < 0 or (key in repeated and place < len(groups) - 1):
+            places[key] = len(groups)
+            groups.append([entry])
+        else:
+            groups[place].append(entry)
+    return [message for group in groups for message in _messages(group, is_active)]
+
+
+def _repeated_ids(entries: Iterable[_Entry]) -> set[str]:
+    """Return the message ids that stand in several turns: redacted logs repeat one for all."""
+    turn = 0
+    turns: dict[str, int] = {}
+    repeated = set()
+    for entry in entries:
+        node = entry.node
+        if node.kind == "user" and not node.result_ids:
+            turn += any(part.author in REQUESTS for part in entry.parts)
+        elif node.message_id and turns.setdefault(node.message_id, turn) != turn:
+            repeated.add(node.message_id)
+    return repeated
+
+
+def _messages(group: Sequence[_Entry], is_active: bool) -> Iterator[Message]:
+    """Yield the message of an API message's lines, or the one or two of a user line."""
+    first = group[0]
+    line, uuid = first.node.line, first.node.uuid
+    envelope = Envelope(None, sum(entry.size for entry in group), "anthropic")
+    if first.node.kind == "assistant":
+        parts = tuple(part for entry in group for part in entry.parts)
+        if parts:
+            yield Message("assistant", parts, line, envelope, is_active, first.model, uuid)
+        return
+    results = tuple(part for part in first.parts if part.kind == "result")
+    others = tuple(part for part in first.parts if part.kind != "result")
+    if results:
+        yield Message("tool", results, line, envelope, is_active, "", uuid)
+    if others:
+        yield Message("user", others, line, envelope, is_active, "", uuid)
