@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice, takewhile
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from recap.blocks.pairing import PartRef
-from recap.blocks.segment import Block, Exclusion
-from recap.transcript.model import Message
+from recap.blocks.part_terms import part_terms
+from recap.blocks.segment import segment
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from recap.blocks.pairing import PartRef
+    from recap.blocks.segment import Block, Exclusion, Segmentation
+    from recap.transcript.model import Message
+
+T = TypeVar("T")
 IntArray = npt.NDArray[np.int64]
 Int32Array = npt.NDArray[np.int32]
 BoolArray = npt.NDArray[np.bool_]
@@ -22,8 +31,8 @@ class IdentifierIndex:
     """Block x identifier incidence in compressed rows.
 
     Attributes:
-        vocabulary: identifier -> integer id, in order of first occurrence. Shared between tables
-            that grew from one another; ids >= ``size`` belong to a longer table.
+        vocabulary: identifier -> integer id, in order of first occurrence. Never changed once
+            built; a prefix shares the whole table's, so that its ids >= ``size`` are not its own.
         size: Number of identifiers of this table, m.
         starts: int64 ``[blocks + 1]``: row b is ``terms[starts[b]:starts[b + 1]]``.
         terms: int32 ``[nnz]``: distinct identifier ids of each block, ascending within the row.
@@ -41,6 +50,39 @@ class IdentifierIndex:
     document_frequency: Int32Array
     last_use: Int32Array
     acts: Int32Array
+
+    def prefix(self, blocks: int) -> IdentifierIndex:
+        """Return the index of the first ``blocks`` rows, counted anew, sharing the rest."""
+        if blocks == len(self.starts) - 1:
+            return self
+        starts = self.starts[: blocks + 1]
+        terms, wrote = self.terms[: starts[-1]], self.wrote[: starts[-1]]
+        # Ids are numbered by first occurrence: those of a prefix are the first ones, all of them.
+        size = int(terms.max()) + 1 if len(terms) else 0
+        return _counted(self.vocabulary, size, starts, terms, wrote)
+
+    def extend(self, messages: Sequence[Message], blocks: Iterable[Block]) -> IdentifierIndex:
+        """Return the index with a further row for each of ``blocks``."""
+        is_shared = len(self.vocabulary) > self.size
+        vocabulary = dict(
+            islice(self.vocabulary.items(), self.size) if is_shared else self.vocabulary
+        )
+        lengths: list[int] = []
+        terms: list[int] = []
+        wrote: list[bool] = []
+        for block in blocks:
+            own, every = _row(messages, block, vocabulary)
+            lengths.append(len(every))
+            terms += every
+            wrote += map(own.__contains__, every)
+        starts = np.concatenate((self.starts, self.starts[-1] + np.cumsum(lengths, dtype=np.int64)))
+        return _counted(
+            vocabulary,
+            len(vocabulary),
+            starts,
+            np.concatenate((self.terms, np.array(terms, np.int32))),
+            np.concatenate((self.wrote, np.array(wrote, np.bool_))),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,3 +120,133 @@ class BlockTable:
     def active_chars(self) -> int:
         """c(V): characters of the blocks of the live context, the base of the budget."""
         return int(self.cost_chars[self.is_active].sum())
+
+    def prefix(self, blocks: int) -> BlockTable:
+        """Return the table of the first ``blocks`` blocks, between 0 and ``len(self)``.
+
+        Messages stay as they are. Parts outside blocks belong to it as far as they stand before the
+        first block left out.
+        """
+        if blocks == len(self):
+            return self
+        end = self.blocks[blocks].refs[0].message
+        return replace(
+            self,
+            blocks=self.blocks[:blocks],
+            fixed=tuple(ref for ref in self.fixed if ref.message < end),
+            excluded=tuple(x for x in self.excluded if x.ref.message < end),
+            ids=self.ids[:blocks],
+            cost_chars=self.cost_chars[:blocks],
+            turn=self.turn[:blocks],
+            is_active=self.is_active[:blocks],
+            is_user=self.is_user[:blocks],
+            index=self.index.prefix(blocks),
+        )
+
+    def extend(
+        self, messages: Sequence[Message], segmentation: Segmentation | None = None
+    ) -> BlockTable:
+        """Return the table of a list that begins like this table's messages and goes on.
+
+        It equals ``build_table(messages)``. Identifiers are read from the first block on that is not
+        the same as before, which may be an old one whose results have arrived.
+        """
+        if segmentation is None:
+            segmentation = segment(messages)
+        same = _common(_is_same_content, self.messages, messages)
+        known = _common(
+            lambda old, new: old == new and max(new.refs).message < same,
+            self.blocks,
+            segmentation.blocks,
+        )
+        index = self.index.prefix(known).extend(messages, segmentation.blocks[known:])
+        return _table(messages, segmentation, index)
+
+
+def build_table(
+    messages: Sequence[Message], segmentation: Segmentation | None = None
+) -> BlockTable:
+    """Return the table of ``messages``.
+
+    Args:
+        messages: Messages of a transcript, in order.
+        segmentation: Their blocks, or the first of them; found by ``segment`` if None.
+    """
+    if segmentation is None:
+        segmentation = segment(messages)
+    return _table(messages, segmentation, _EMPTY.extend(messages, segmentation.blocks))
+
+
+def _table(
+    messages: Sequence[Message], segmentation: Segmentation, index: IdentifierIndex
+) -> BlockTable:
+    blocks = segmentation.blocks
+    return BlockTable(
+        messages=tuple(messages),
+        blocks=blocks,
+        fixed=segmentation.fixed,
+        excluded=segmentation.excluded,
+        ids=tuple(block.id for block in blocks),
+        cost_chars=np.array([block.cost_chars for block in blocks], np.int64),
+        turn=np.array([block.turn for block in blocks], np.int32),
+        is_active=np.array([block.is_active for block in blocks], np.bool_),
+        is_user=np.array([block.kind == "user" for block in blocks], np.bool_),
+        index=index,
+    )
+
+
+def _row(
+    messages: Sequence[Message], block: Block, vocabulary: dict[str, int]
+) -> tuple[set[int], list[int]]:
+    """Return ids the agent wrote in a block, and all ids ascending; new ones get the next number."""
+    own: set[int] = set()
+    every: set[int] = set()
+    for ref in block.refs:
+        part = messages[ref.message].parts[ref.part]
+        names = part_terms(part)
+        new = [name for name in names if name not in vocabulary]
+        vocabulary.update(zip(new, range(len(vocabulary), len(vocabulary) + len(new)), strict=True))
+        ids = [vocabulary[name] for name in names]
+        every.update(ids)
+        if part.author == "agent":
+            own.update(ids)
+    return own, sorted(every)
+
+
+def _counted(
+    vocabulary: dict[str, int],
+    size: int,
+    starts: IntArray,
+    terms: Int32Array,
+    wrote: BoolArray,
+) -> IdentifierIndex:
+    """Return the index with its counts."""
+    block = np.repeat(np.arange(len(starts) - 1, dtype=np.int32), np.diff(starts))
+    last_use = np.zeros(size, np.int32)
+    last_use[terms] = block  # of equal indices the last one counts, and blocks ascend
+    return IdentifierIndex(
+        vocabulary=vocabulary,
+        size=size,
+        starts=starts,
+        terms=terms,
+        wrote=wrote,
+        document_frequency=np.bincount(terms, minlength=size).astype(np.int32),
+        last_use=last_use,
+        acts=np.bincount(terms[np.flatnonzero(wrote)], minlength=size).astype(np.int32),
+    )
+
+
+def _common(is_same: Callable[[T, T], bool], before: Sequence[T], after: Sequence[T]) -> int:
+    """Return how many items two sequences share from their beginning."""
+    pairs = zip(before, after, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: is_same(*pair), pairs))
+
+
+def _is_same_content(old: Message, new: Message) -> bool:
+    """Return True when two messages feed the index alike."""
+    return old is new or [(part.author, part.digest) for part in old.parts] == [
+        (part.author, part.digest) for part in new.parts
+    ]
+
+
+_EMPTY = _counted({}, 0, np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.bool_))

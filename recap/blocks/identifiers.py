@@ -1,0 +1,122 @@
+"""I(.): the identifiers of a text, by which blocks, requests and turns are compared.
+
+Everything that touches each character runs in C over the UTF-8 bytes: cut the text into tokens,
+make them distinct, look each up in a memo. Only a token never seen before costs Python time.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from recap.blocks.names import COLON, is_noise, names_of, parts_of, words_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MEMO_TOKENS = 1 << 16
+"""Tokens remembered per process; when the memo is full it starts afresh."""
+
+MAX_LITERAL_WORDS = 5
+
+_INJECTED_OPEN, _INJECTED_CLOSE = "<system-reminder>", "</system-reminder>"
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)")
+
+_TOKEN_BYTES = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_.\\/+#-\x1f"
+# First bytes of U+0080-00BF, U+2000-2FFF, U+F000-FFFF and beyond the BMP: nearly all of it is
+# punctuation, arrows, boxes and emoji. What follows such a byte is dropped when the token decodes.
+_PUNCTUATION_LEADS = b"\xc2\xe2\xef\xf0\xf1\xf2\xf3\xf4"
+_SEPARATE = bytes(
+    byte if byte in _TOKEN_BYTES or (byte >= 128 and byte not in _PUNCTUATION_LEADS) else 32
+    for byte in range(256)
+)
+_QUOTES = (
+    *((quote.encode(), b'"') for quote in "“”„«»「」『』"),
+    (b"\xe3\x80", b" "),  # U+3000-303F: ideographic punctuation
+)
+_LITERALS = tuple(
+    re.compile(pattern).findall
+    for pattern in (
+        rb'"([\w\x80-\xff][^"\n\\]{1,64}+)\\*"',
+        rb"'(?<!\w\w')([\w\x80-\xff][^'\n\\]{1,64}+)\\*'(?!\w)",  # no apostrophes
+        rb"`([\w\x80-\xff][^`\n\\]{1,64}+)\\*`",
+    )
+)
+_PLAIN_WORD = re.compile(r"[^\W\d_]{3,24}")
+_LETTERS = re.compile(r"[^\W\d_]{2}")
+
+
+class _Memo(dict[bytes, tuple[str, ...]]):
+    """A function of bytes that remembers its results, within bounds."""
+
+    def __init__(self, function: Callable[[str], frozenset[str]]) -> None:
+        self.function = function
+
+    def __missing__(self, token: bytes) -> tuple[str, ...]:
+        found = tuple(self.function(token.decode("utf-8", "ignore")))
+        if len(self) >= MEMO_TOKENS:
+            self.clear()
+        self[token] = found
+        return found
+
+
+def identifiers(text: str) -> frozenset[str]:
+    """Return I(text): names a person or an agent would search for (ReCAP section 4.3).
+
+    File names and paths, dotted names, snake_case, camelCase, CONSTANT_CASE, flags, issue numbers,
+    error symbols and short quoted literals in their exact form; their parts as lower-case words.
+    Plain words outside quotes, numbers, hashes and encoded blobs are none. Injected reminders,
+    terminal escapes and line numbers count for nothing. Linear in the length of the text.
+    """
+    data = _visible(text).encode("utf-8", "replace")
+    if len(data) > len(text):
+        for quote, plain in _QUOTES:
+            data = data.replace(quote, plain)
+    joint = COLON.encode()
+    joined = (
+        data.replace(b"::", joint * 2).replace(b":/", joint + b"/").replace(b":\\", joint + b"\\")
+    )
+    tokens = set(joined.translate(_SEPARATE).split())
+    literals = set(chain.from_iterable(find(data) for find in _LITERALS))
+    return frozenset(
+        chain(
+            chain.from_iterable(map(_NAMES.__getitem__, tokens)),
+            chain.from_iterable(map(_QUOTED.__getitem__, literals)),
+        )
+    )
+
+
+def request_terms(text: str) -> frozenset[str]:
+    """Return I(text) and the plain words of a request, lower-case, without stop words.
+
+    "the turn key function" then meets blocks that hold ``turn_key`` through its parts.
+    """
+    return identifiers(text) | parts_of(_PLAIN_WORD.findall(_visible(text)))
+
+
+def _visible(text: str) -> str:
+    """Return the text without injected reminders and terminal escapes."""
+    if _INJECTED_OPEN in text:
+        first, *rest = text.split(_INJECTED_OPEN)
+        text = first + " ".join(_after_close(piece) for piece in rest)
+    return _ANSI.sub("", text) if "\x1b" in text else text
+
+
+def _after_close(piece: str) -> str:
+    inside, close, after = piece.partition(_INJECTED_CLOSE)
+    return after if close else inside
+
+
+def _literal(content: str) -> frozenset[str]:
+    """Return a quoted literal as an identifier when it is a word or a short phrase."""
+    content = content.strip()
+    words = words_of(content)
+    is_phrase = content.count(" ") < MAX_LITERAL_WORDS and _LETTERS.search(content) is not None
+    if not is_phrase or is_noise(content, words):
+        return frozenset()
+    return frozenset((content, *(parts_of(words) if len(words) == 1 else ())))
+
+
+_NAMES = _Memo(names_of)
+_QUOTED = _Memo(_literal)

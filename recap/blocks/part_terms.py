@@ -1,0 +1,84 @@
+"""Identifiers of single parts: which parts feed the index, and a memory of those read before.
+
+A list that grows by a turn and comes again costs one lookup for each part it had the last time.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from recap.blocks.identifiers import identifiers
+from recap.transcript.model import HUMAN_AUTHORS, strings
+from recap.transcript.parts import parsed_arguments
+
+if TYPE_CHECKING:
+    from recap.transcript.model import Part
+
+MEMORY_BYTES = 128 << 20
+"""Bound of the memory of a process. Strings count as if no other part or table shared them; where
+sessions repeat their names, as real ones do, it takes about a third."""
+
+_ENTRY_BYTES = 300  # key, place in the order, empty tuple
+_TERM_BYTES = 57  # reference and empty string
+
+_FEEDING_AUTHORS = HUMAN_AUTHORS | {"agent", "tool"}
+_SILENT_KINDS = frozenset(("thinking", "image"))
+
+
+def part_terms(part: Part) -> tuple[str, ...]:
+    """Return the identifiers of a part in sorted order.
+
+    Words of the person, the agent and its tools feed the index. Thinking does not, as it is no part
+    of a block's identity, and no machine text in the user role does.
+    """
+    if part.author not in _FEEDING_AUTHORS or part.kind in _SILENT_KINDS:
+        return ()
+    found = _MEMORY.get(part.digest)
+    if found is None:
+        found = tuple(sorted(identifiers(_text(part))))
+        _MEMORY.put(part.digest, found)
+    return found
+
+
+def _text(part: Part) -> str:
+    """Return the text that feeds the index, the same for equal digests whatever the dialect."""
+    if part.kind == "call":
+        return "\n".join((part.name, *strings(parsed_arguments(part.payload()))))
+    return part.text()
+
+
+class _Memory:
+    """Identifiers by content digest; what was not asked for longest goes first."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.size = 0
+        self.entries: OrderedDict[bytes, tuple[str, ...]] = OrderedDict()
+        self.lock = Lock()
+
+    def get(self, key: bytes) -> tuple[str, ...] | None:
+        with self.lock:
+            found = self.entries.get(key)
+            if found is not None:
+                self.entries.move_to_end(key)
+            return found
+
+    def put(self, key: bytes, terms: tuple[str, ...]) -> None:
+        """Remember terms; a part without a digest (b"") cannot be recognised again."""
+        with self.lock:
+            if not key or key in self.entries:
+                return
+            self.entries[key] = terms
+            self.size += _cost_bytes(terms)
+            while self.size > self.limit:
+                _, oldest = self.entries.popitem(last=False)
+                self.size -= _cost_bytes(oldest)
+
+
+def _cost_bytes(terms: tuple[str, ...]) -> int:
+    return _ENTRY_BYTES + _TERM_BYTES * len(terms) + sum(map(len, terms))
+
+
+_MEMORY = _Memory(MEMORY_BYTES)
