@@ -38,7 +38,7 @@ def check_anthropic(document: Mapping[str, Json], messages: Sequence[Json], repo
         else:
             blocks.check_message(line, message)
             turns.add(line, message)
-    turns.end()
+    turns.close_calls()
     if most := exceeded(blocks.markers, "anthropic", "cache_markers"):
         report.add("cache-markers", count=blocks.markers, limit=most)
     check_images(blocks.images, "anthropic", report)

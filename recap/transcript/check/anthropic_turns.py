@@ -54,8 +54,8 @@ class Turns:
             self._add_user(line, message.get("content"))
         self._role = role
 
-    def end(self) -> None:
-        """Report the calls nothing answered."""
+    def close_calls(self) -> None:
+        """Report the calls of the last assistant turn that nothing answered."""
         for call_id, (line, number) in self._calls.items():
             if call_id not in self._answered:
                 self.report.add("unanswered-call", line, block=number)
@@ -70,7 +70,7 @@ class Turns:
 
     def _add_assistant(self, line: int, content: Json) -> None:
         if self._role == "user":
-            self.end()
+            self.close_calls()
             self._calls, self._answered = {}, set()
         self._ends_with_server_result = False
         for number, kind, block in _typed(content):

@@ -32,8 +32,8 @@ def check_chain(nodes: Sequence[Node], uuids: Set[str], report: Report) -> None:
     main = [at for at, node in enumerate(nodes) if node.is_message and not node.is_side]
     if len(main) > 1 and not any(nodes[at].parent for at in main):
         report.add("no-chain")
-    elif main:
-        root = nodes[_walk(parents, main[-1])]
+    elif main and (at := _root(parents, main[-1])) is not None:
+        root = nodes[at]
         lost = sum(nodes[at].line < root.line for at in main)
         if lost and not root.is_boundary:
             report.add("cut-chain", root.line, count=lost)
@@ -48,13 +48,15 @@ def _parent(nodes: Sequence[Node], at: int, positions: Mapping[str, int]) -> int
     return positions.get(parent, at - 1) if parent else -1
 
 
-def _walk(parents: Sequence[int], at: int) -> int:
-    """Return where the walk from a node ends; a circle ends it."""
-    seen = {at}
-    while (above := parents[at]) >= 0 and above not in seen:
-        seen.add(above)
-        at = above
-    return at
+def _root(parents: Sequence[int], at: int) -> int | None:
+    """Return where the walk from a node ends, None when it runs in a circle."""
+    seen = set[int]()
+    while at not in seen:
+        seen.add(at)
+        if parents[at] < 0:
+            return at
+        at = parents[at]
+    return None
 
 
 def _check_circles(nodes: Sequence[Node], parents: Sequence[int], report: Report) -> None:

@@ -7,7 +7,7 @@ what the API would.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,11 +16,12 @@ from recap.transcript.check.chain import Node, check_chain
 from recap.transcript.check.rules import RULES, Report
 from recap.transcript.lines import Report as LineReport
 from recap.transcript.lines import read_records
-from recap.transcript.model import Finding, Json, decode
+from recap.transcript.model import decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from recap.transcript.model import Json
     from recap.transcript.sources import Sized
 
 MESSAGE_TYPES = ("user", "assistant")
@@ -39,8 +40,8 @@ def check_claude_code(source: Sized, report: Report) -> None:
         log.add(line, value)
     log.end()
     for finding in lines.findings:
-        severity = RULES["claude-code"][finding.code].severity
-        report.findings.append(Finding(finding.code, finding.detail, finding.line, severity))
+        rule = RULES["claude-code"].get(finding.code)
+        report.findings.append(replace(finding, severity=rule.severity) if rule else finding)
 
 
 def _records(source: Sized, lines: LineReport) -> Iterator[tuple[int, Json]]:
@@ -78,7 +79,7 @@ class _Log:
     _uuids: set[str] = field(default_factory=set)
     _calls: dict[str, tuple[int, int]] = field(default_factory=dict)  # id: (line, block)
     _results: dict[str, tuple[int, int]] = field(default_factory=dict)
-    _session: str = ""
+    _sessions: set[str] = field(default_factory=set)
     _records: int = 0
 
     def add(self, line: int, value: Json) -> None:
@@ -127,10 +128,10 @@ class _Log:
             self._check_record(line, record)
 
     def _check_session(self, line: int, session: Json) -> None:
-        if isinstance(session, str) and session != self._session:
-            if self._session:
+        if isinstance(session, str) and session not in self._sessions:
+            if self._sessions:
                 self.report.add("several-sessions", line)
-            self._session = session
+            self._sessions.add(session)
 
     def _check_record(self, line: int, record: Mapping[str, Json]) -> None:
         for key in ("timestamp", "uuid"):
