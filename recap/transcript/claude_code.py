@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 
     from recap.transcript.sources import Sized
 
-FORMAT = "claude-code"
-
 SYNTHETIC = "<synthetic>"
 """The model of assistant lines the client wrote itself."""
 
@@ -65,12 +63,12 @@ def read(source: Sized) -> Transcript:
     Raises:
         InputError: The file lost bytes while it was read.
     """
-    return _read(source, lambda report: read_records(source, DECODER, report))
+    return _read("claude-code", source, lambda report: read_records(source, DECODER, report))
 
 
 def read_export(document: Slice, source: Sized) -> Transcript:
     """Return the session of a ``{"loglines": [...]}`` document."""
-    return _read(source, lambda report: _export_records(document, report))
+    return _read("claude-web", source, lambda report: _export_records(document, report))
 
 
 def _export_records(document: Slice, report: Report) -> Iterator[Record[Line]]:
@@ -82,13 +80,15 @@ def _export_records(document: Slice, report: Report) -> Iterator[Record[Line]]:
             yield Record(number, raw.start, parsed.data, parsed.value, raw.is_clean)
 
 
-def _read(source: Sized, records: Callable[[Report], Iterable[Record[Line]]]) -> Transcript:
+def _read(
+    format: str, source: Sized, records: Callable[[Report], Iterable[Record[Line]]]
+) -> Transcript:
     log = _Log(source, Report(), of_side_chains=False)
     log.read(records(log.report))
     if log.report.counts["sidechain_lines"] and not any(entry.parts for entry in log.entries):
         log = _Log(source, Report(), of_side_chains=True)
         log.read(records(log.report))
-    return log.transcript()
+    return log.transcript(format)
 
 
 @dataclass(slots=True)
@@ -228,7 +228,7 @@ class _Log:
         blocks = elements(prompt) if isinstance(value, list) else [prompt]
         return tuple(part for block in blocks if (part := _queued_part(block)))
 
-    def transcript(self) -> Transcript:
+    def transcript(self, format: str) -> Transcript:
         """Return the session the entries hold."""
         chain = chain_of([entry.node for entry in self.entries], self.report)
         replaced = _joined([self.entries[at] for at in chain.replaced], is_active=False)
@@ -239,7 +239,7 @@ class _Log:
             self.report.add("sidechain", detail, 0, "note")
         lines = counts.pop("lines", 0)
         return Transcript(
-            format=FORMAT,
+            format=format,
             dialect="anthropic",
             messages=mark_steering((*replaced, *live)),
             findings=self.report.sorted(),

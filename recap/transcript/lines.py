@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from recap.transcript.model import Finding, Held, Raw, Severity, Slice, is_clean
+from recap.transcript.model import Finding, Held, Json, Raw, Severity, Slice, is_clean
 from recap.transcript.spans import (
     MAX_DEPTH,
     Span,
@@ -84,6 +84,26 @@ class Report:
         return (*cut, *sorted(self.findings, key=attrgetter("line")))
 
 
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Values of a log with one a line, as if they were the elements of an array."""
+
+    items: tuple[Raw, ...]
+
+    @property
+    def is_clean(self) -> bool:
+        """True when all of them are."""
+        return all(item.is_clean for item in self.items)
+
+    def load(self) -> Json:
+        """Return the list of the decoded values."""
+        return [item.load() for item in self.items]
+
+    def dump(self) -> bytes:
+        """Return the array as JSON."""
+        return b"[" + b",".join(item.dump() for item in self.items) + b"]"
+
+
 def members(raw: Raw) -> Mapping[str, Raw]:
     """Return handles on the members of a JSON object, exact bytes or very objects; {} if none."""
     if isinstance(raw, Slice):
@@ -120,6 +140,8 @@ class _Members(Mapping[str, Raw]):
 
 def elements(raw: Raw) -> list[Raw]:
     """Return handles on the elements of a JSON array, exact bytes or very objects; [] if none."""
+    if isinstance(raw, Rows):
+        return list(raw.items)
     if isinstance(raw, Slice):
         data = raw.dump()
         try:

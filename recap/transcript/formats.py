@@ -1,0 +1,261 @@
+"""The formats Recap reads: recognition from content, and the two ways in, a file and bytes.
+
+A format is one line of ``FORMATS``; what is recognised first in that order is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from recap.errors import InputError, UnknownFormatError, UsageError
+from recap.transcript import (
+    anthropic,
+    claude_code,
+    claude_lines,
+    foreign,
+    openai,
+    swe_together,
+)
+from recap.transcript.foreign import Detector, Sample
+from recap.transcript.lines import (
+    Record,
+    Report,
+    Rows,
+    is_strict,
+    parse,
+    read_records,
+    split_lines,
+)
+from recap.transcript.model import Dialect, Json, Raw, Slice, Transcript
+from recap.transcript.sources import ByteSource, Sized, open_source
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+SAMPLED_RECORDS = 20
+SAMPLED_LINES = 2000
+HEAD_BYTES = 4096
+EMPTY = "empty"
+"""Format of an input without content."""
+
+_ANY = msgspec.json.Decoder()
+
+
+class Input:
+    """An input and the views of it that detectors and readers take."""
+
+    def __init__(self, source: Sized) -> None:
+        self.source = source
+        self.report = Report()
+
+    @cached_property
+    def is_blank(self) -> bool:
+        """True when it holds nothing but white space."""
+        return not any(line.data.strip() for line in split_lines(self.source))
+
+    @cached_property
+    def value(self) -> tuple[Slice, Json] | None:
+        """The whole input as one JSON value, on one line or many; None when it is none."""
+        lines = (line for line in split_lines(self.source) if line.data.strip())
+        first = next(lines, None)
+        if first is None or (next(lines, None) and _is_json(first.data)):
+            return None
+        data = self.source.read(first.start, self.source.size)
+        try:
+            value, read = parse(data, _ANY)
+        except ValueError:
+            return None
+        clean = read is data and is_strict(data)
+        return Slice(self.source, first.start, self.source.size, clean), value
+
+    @cached_property
+    def sample(self) -> Sample:
+        """What formats are recognised by."""
+        head = self.source.read(0, min(HEAD_BYTES, self.source.size)).decode("utf-8", "replace")
+        if self.value:
+            document = self.value[1]
+            return Sample(head, document, ((1, document),) if isinstance(document, dict) else ())
+        records = islice(read_records(self.source, _ANY, Report()), SAMPLED_LINES)
+        objects = (
+            (record.line, record.value) for record in records if isinstance(record.value, dict)
+        )
+        return Sample(head, None, tuple(islice(objects, SAMPLED_RECORDS)))
+
+    def document(self) -> Slice | Rows:
+        """Return the handle on the document, or on its lines as if they were one array.
+
+        Raises InputError when it holds no JSON.
+        """
+        if self.value:
+            return self.value[0]
+        records = read_records(self.source, _ANY, self.report)
+        rows = Rows(tuple(_handle(self.source, record) for record in records))
+        if not rows.items:
+            raise InputError(f"{self.source.name}: holds no JSON")
+        return rows
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        parse(data, _ANY)
+    except ValueError:
+        return False
+    return True
+
+
+def _handle(source: Sized, record: Record[Json]) -> Slice:
+    clean = record.is_exact and is_strict(record.data)
+    return Slice(source, record.start, record.start + len(record.data), clean)
+
+
+def _list_reader(read: Callable[[Raw], Transcript]) -> Callable[[Input], Transcript]:
+    """Return a reader of documents and of lists with one message a line."""
+
+    def read_input(given: Input) -> Transcript:
+        transcript = read(given.document())
+        findings = sorted(
+            (*given.report.sorted(), *transcript.findings), key=lambda finding: finding.line
+        )
+        return replace(transcript, findings=tuple(findings), bytes_read=given.source.size)
+
+    return read_input
+
+
+def _list_detector(detect: Callable[[Json], str | None]) -> Detector:
+    def detect_list(sample: Sample) -> str | None:
+        if sample.document is not None:
+            return detect(sample.document)
+        return detect([record for _, record in sample.records])
+
+    return detect_list
+
+
+def _detect_claude_code(sample: Sample) -> str | None:
+    for line, record in sample.records:
+        if evidence := claude_lines.detect(record):
+            return f"line {line}: {evidence}"
+    return None
+
+
+def _detect_claude_web(sample: Sample) -> str | None:
+    document = sample.document
+    is_export = isinstance(document, dict) and isinstance(document.get("loglines"), list)
+    return "a list of loglines" if is_export else None
+
+
+def _read_claude_web(given: Input) -> Transcript:
+    if not given.value:
+        raise InputError(f"{given.source.name}: is not one JSON document, which claude-web is")
+    return claude_code.read_export(given.value[0], given.source)
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format of sessions.
+
+    Attributes:
+        name: As in ``--format`` and ``Transcript.format``.
+        detect: Returns what shows that a sample is of the format, None if nothing does.
+        read: Reads an input of the format; None where it is recognised but not read yet.
+        dialect: Dialect its contexts go out in by default.
+    """
+
+    name: str
+    detect: Detector
+    read: Callable[[Input], Transcript] | None = None
+    dialect: Dialect = "anthropic"
+
+
+FORMATS: tuple[Format, ...] = (
+    Format("claude-web", _detect_claude_web, _read_claude_web),
+    Format("swe-together", _list_detector(swe_together.detect), _list_reader(swe_together.read)),
+    Format("codex", foreign.codex),
+    Format("copilot-cli", foreign.copilot_cli),
+    Format("gemini-cli", foreign.gemini_cli),
+    Format("pi", foreign.pi),
+    Format("opencode", foreign.opencode),
+    Format("swe-agent", foreign.swe_agent),
+    Format("mini-swe-agent", foreign.mini_swe_agent),
+    Format("openhands", foreign.openhands),
+    Format("langchain", foreign.langchain),
+    Format("openai-responses", foreign.openai_responses),
+    Format("aider", foreign.aider),
+    Format("claude-code", _detect_claude_code, lambda given: claude_code.read(given.source)),
+    Format("anthropic-messages", _list_detector(anthropic.detect), _list_reader(anthropic.read)),
+    Format("openai-chat", _list_detector(openai.detect), _list_reader(openai.read), "openai"),
+)
+"""The formats, the most telling first: the first that recognises an input reads it."""
+
+ALIASES = {"anthropic": "anthropic-messages", "openai": "openai-chat"}
+"""Names of dialects, taken for the message lists of that dialect."""
+
+READ = tuple(format.name for format in FORMATS if format.read)
+"""Names of the formats that are read."""
+
+
+def open_log(path: str | os.PathLike[str], *, format: str | None = None) -> Transcript:
+    """Return the session a file holds.
+
+    Args:
+        path: The file; a large one is read by offset and must not shrink while it is in use.
+        format: Name of its format; None recognises it from the content.
+
+    Raises:
+        InputError: There is no such file, it cannot be read, or it lost bytes.
+        UnknownFormatError: No reader knows the format, or its reader is not built.
+        UsageError: ``format`` names no format.
+    """
+    return _read(open_source(Path(path)), format)
+
+
+def read_bytes(data: bytes, *, format: str | None = None, name: str = "<bytes>") -> Transcript:
+    """Return the session that bytes hold; ``name`` stands for them in errors. See ``open_log``."""
+    return _read(ByteSource(data, name), format)
+
+
+def _read(source: Sized, name: str | None) -> Transcript:
+    asked = _named(name) if name else None
+    given = Input(source)
+    if given.is_blank:
+        name, dialect = (asked.name, asked.dialect) if asked else (EMPTY, FORMATS[0].dialect)
+        evidence = "the input is empty"
+        return Transcript(name, dialect, (), evidence=evidence, bytes_read=source.size)
+    if asked:
+        return _read_as(asked, given, "the caller's word")
+    for format in FORMATS:
+        if evidence := format.detect(given.sample):
+            return _read_as(format, given, evidence)
+    raise _refusal(given)
+
+
+def _named(name: str) -> Format:
+    for format in FORMATS:
+        if format.name == ALIASES.get(name, name):
+            return format
+    raise UsageError(f"unknown format {name!r}: use one of {', '.join(READ)}")
+
+
+def _read_as(format: Format, given: Input, evidence: str) -> Transcript:
+    if format.read is None:
+        raise UnknownFormatError(
+            f"{given.source.name}: this is {format.name} ({evidence}), which is not read yet; "
+            f"read are {', '.join(READ)}"
+        )
+    return replace(format.read(given), evidence=evidence)
+
+
+def _refusal(given: Input) -> InputError:
+    name, head = given.source.name, given.sample.head
+    if "\0" in head or head.count("\ufffd") > len(head) // 10:
+        return InputError(f"{name}: is a binary file, not a session")
+    tried = ", ".join(format.name for format in FORMATS)
+    return UnknownFormatError(
+        f"{name}: no known format (tried {tried}); if it is one of them, name it with --format"
+    )
