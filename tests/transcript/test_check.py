@@ -7,7 +7,7 @@ import pytest
 
 import recap
 from recap.errors import InputError, UsageError
-from recap.transcript.check import RULES, check, check_log, finding_to_json
+from recap.transcript.check import RULES, check, check_log, dialect_of, finding_to_json
 from tests.transcript import check_examples as examples
 from tests.transcript.check_examples import (
     Example,
@@ -121,6 +121,12 @@ def test_dialect_is_found_from_the_first_message_that_decides() -> None:
     assert codes(check([said, {"role": "user", "content": ""}])) == {"empty-content"}
     assert codes(check({"system": "s", "messages": [{"role": "tool"}]})) == {"unknown-role"}
     assert codes(check([user(examples.PICTURE), {"role": "user", "content": ""}])) == {"blank-text"}
+
+
+def test_dialect_that_was_found_can_be_asked_for() -> None:
+    assert dialect_of(chat(examples.tool())) == "openai"
+    assert dialect_of({"messages": [user(image())]}) == "anthropic"
+    assert dialect_of("no list") == "anthropic"
 
 
 def test_unknown_dialect_is_a_usage_error() -> None:

@@ -25,7 +25,7 @@ from recap.transcript.sources import ByteSource, open_source
 if TYPE_CHECKING:
     from recap.transcript.model import Dialect, Finding, Json
 
-__all__ = ["RULES", "Rule", "check", "check_log", "finding_to_json"]
+__all__ = ["RULES", "Rule", "check", "check_log", "dialect_of", "finding_to_json"]
 
 LIST_KEYS = ("messages", "traj")
 """Keys under which documents hold their message list."""
@@ -57,7 +57,7 @@ def check(
         raise UsageError(f"unknown dialect {dialect!r}: use anthropic, openai or auto")
     document = messages if isinstance(messages, Mapping) else {}
     items = _list_in(messages)
-    chosen: Dialect = detect(document, items or ()) if dialect == "auto" else dialect
+    chosen = dialect_of(messages) if dialect == "auto" else dialect
     report = Report(chosen)
     if items is None:
         report.add("not-a-list")
@@ -67,6 +67,12 @@ def check(
         _check_plain(document, items, report, chosen)
         _CHECKS[chosen](document, items, report)
     return report.in_order()
+
+
+def dialect_of(messages: Sequence[Json] | Mapping[str, Json]) -> Dialect:
+    """Return the dialect that ``auto`` stands for with these messages."""
+    document = messages if isinstance(messages, Mapping) else {}
+    return detect(document, _list_in(messages) or ())
 
 
 def check_log(log: str | Path | bytes) -> list[Finding]:

@@ -45,7 +45,11 @@ def is_directive(message: Mapping[str, Json]) -> bool:
     )
 
 
-def is_blank(text: str) -> bool:
+def _is_thinking(block: Json) -> bool:
+    return isinstance(block, dict) and block.get("type") in THINKING
+
+
+def _is_blank(text: str) -> bool:
     """Return True for a text that is empty or only white space."""
     return not text or text.isspace()
 
@@ -68,13 +72,15 @@ class Blocks:
 
     def check_head(self, system: Json, tools: Json) -> None:
         """Check the system blocks and count the cache markers of system and tools."""
-        for blocks in (system, tools):
-            if isinstance(blocks, list):
-                self._count_markers(blocks)
         for number, block in enumerate(system if isinstance(system, list) else (), 1):
             self._number = number
-            if isinstance(block, dict) and block.get("type") == "text":
-                self._check_text(block)
+            if isinstance(block, dict):
+                self._count_marker(block)
+                if block.get("type") == "text":
+                    self._check_text(block)
+        for tool in tools if isinstance(tools, list) else ():
+            if isinstance(tool, dict):
+                self._count_marker(tool)
 
     def check_message(self, line: int, message: Block) -> None:
         """Check one message of a known role."""
@@ -92,26 +98,26 @@ class Blocks:
             self.report.add(code, line)
 
     def _check_blocks(self, content: Sequence[Json], role: str) -> None:
-        self._count_markers(content)
         for number, block in enumerate(content, 1):
             self._number = number
             self._check_block(block, role)
-        if content and role == "assistant":
-            self._check_end(content)
+        if role == "assistant" and content and _is_thinking(content[-1]):
+            code = "thinking-only" if all(map(_is_thinking, content)) else "thinking-last"
+            self.report.add(code, self._line)
 
     def _flag(self, code: str, **numbers: int) -> None:
         self.report.add(code, self._line, block=self._number, **numbers)
 
-    def _count_markers(self, blocks: Sequence[Json]) -> None:
-        self.markers += sum(
-            isinstance(block, dict) and block.get("cache_control") is not None for block in blocks
-        )
+    def _count_marker(self, block: Block) -> None:
+        self.markers += block.get("cache_control") is not None
 
     def _check_block(self, block: Json, role: str) -> None:
         kind = block.get("type") if isinstance(block, dict) else None
         if not isinstance(kind, str):
             self._flag("malformed-block")
-        elif OWNER.get(kind, role) != role:
+            return
+        self._count_marker(block)
+        if OWNER.get(kind, role) != role:
             self._flag("wrong-role")
         elif kind in _CHECKS:
             _CHECKS[kind](self, block)
@@ -120,7 +126,7 @@ class Blocks:
         text = block.get("text")
         if not isinstance(text, str):
             self._flag("malformed-block")
-        elif is_blank(text):
+        elif _is_blank(text):
             self._flag(blank)
 
     def _check_thinking(self, block: Block) -> None:
@@ -134,13 +140,6 @@ class Blocks:
         data = block.get("data")
         if not isinstance(data, str) or not data:
             self._flag("empty-redacted-thinking")
-
-    def _check_end(self, content: Sequence[Json]) -> None:
-        kinds = [block.get("type") if isinstance(block, dict) else None for block in content]
-        if all(kind in THINKING for kind in kinds):
-            self.report.add("thinking-only", self._line)
-        elif kinds[-1] in THINKING:
-            self.report.add("thinking-last", self._line)
 
     def _check_call(self, block: Block) -> None:
         call_id, name = block.get("id"), block.get("name")
