@@ -5,7 +5,7 @@ Faults of the input end here: an element that is no message becomes a finding an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeAlias
 
@@ -61,16 +61,18 @@ def dialect_of(document: Json) -> tuple[Dialect, str]:
     messages (OpenAI) or a ``system`` field (Anthropic). Where nothing does, plain texts count as
     OpenAI's.
     """
-    messages = [item for item in list_in(document) or () if isinstance(item, dict)]
-    for number, message in enumerate(messages, 1):
-        if sign := _openai_sign(message):
-            return "openai", f"{sign} in message {number}"
-    for number, message in enumerate(messages, 1):
-        if sign := _anthropic_sign(message):
-            return "anthropic", f"{sign} in message {number}"
+    messages = [
+        (number, item)
+        for number, item in enumerate(list_in(document) or (), 1)
+        if isinstance(item, dict)
+    ]
+    for dialect, sign_of in _SIGNS:
+        for number, message in messages:
+            if sign := sign_of(message):
+                return dialect, f"{sign} in message {number}"
     if isinstance(document, dict) and "system" in document:
         return "anthropic", "a system field beside the messages"
-    if any(message.get("role") == "system" for message in messages):
+    if any(message.get("role") == "system" for _, message in messages):
         return "openai", "a system message in the list"
     return "openai", "messages of plain text"
 
@@ -96,6 +98,12 @@ def _anthropic_sign(message: Fields) -> str:
     )
 
 
+_SIGNS: tuple[tuple[Dialect, Callable[[Fields], str]], ...] = (
+    ("openai", _openai_sign),
+    ("anthropic", _anthropic_sign),
+)
+
+
 def _types(message: Fields) -> Iterable[str]:
     content = message.get("content")
     for block in content if isinstance(content, list) else ():
@@ -108,7 +116,7 @@ def _is_text(value: Json) -> bool:
     return isinstance(value, str)
 
 
-def items_of(document: Raw) -> tuple[list[Raw], dict[str, Raw]]:
+def items_of(document: Raw) -> tuple[list[Raw], Mapping[str, Raw]]:
     """Return handles on the elements of a document's list, and on the fields beside the list."""
     fields = members(document)
     if not fields:
