@@ -148,8 +148,13 @@ class _Log:
 
     def _entry(self, record: Record[Line], line: Line, kind: NodeKind) -> _Entry:
         self.report.counts[f"{line.type}_lines"] += 1
-        node = Node(record.line, kind, text_of(line.uuid), parent_of(line.parentUuid))
-        entry = _Entry(node, session_id=session_of(line))
+        parent, session = parent_of(line.parentUuid), session_of(line)
+        if self.entries:  # most lines repeat these strings: one copy is kept
+            before = self.entries[-1]
+            parent = before.node.uuid if parent == before.node.uuid else parent
+            session = before.session_id if session == before.session_id else session
+        node = Node(record.line, kind, text_of(line.uuid), parent)
+        entry = _Entry(node, session_id=session)
         if line.type == "attachment":
             entry.parts = self._queued(record, line)
             entry.size = len(entry.parts)

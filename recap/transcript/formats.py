@@ -224,9 +224,9 @@ def _read(source: Sized, name: str | None) -> Transcript:
     asked = _named(name) if name else None
     given = Input(source)
     if given.is_blank:
-        name, dialect = (asked.name, asked.dialect) if asked else (EMPTY, FORMATS[0].dialect)
+        empty = asked or Format(EMPTY, lambda _: None)
         evidence = "the input is empty"
-        return Transcript(name, dialect, (), evidence=evidence, bytes_read=source.size)
+        return Transcript(empty.name, empty.dialect, (), evidence=evidence, bytes_read=source.size)
     if asked:
         return _read_as(asked, given, "the caller's word")
     for format in FORMATS:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 import msgspec
 
 from recap.transcript.model import Finding, Held, Json, Raw, Severity, Slice, is_clean
+from recap.transcript.sources import CHUNK_BYTES
 from recap.transcript.spans import (
     MAX_DEPTH,
     Span,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 BOM = b"\xef\xbb\xbf"
-CHUNK_BYTES = 1 << 20
 MAX_FINDINGS = 1000
 """Findings of one kind kept one by one; further ones are only counted."""
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 HELD_BYTES = 16 << 20
 """Files up to this size are read into memory at once; larger ones by offset."""
 
-_CHUNK_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 20
+"""Bytes of a large file that are read at once while its lines are split."""
 
 
 class Sized(Protocol):
@@ -61,16 +62,26 @@ class FileSource:
     opened gives InputError.
     """
 
-    __slots__ = ("__weakref__", "_descriptor", "name", "size")
+    __slots__ = ("__weakref__", "_descriptor", "_recent", "name", "size")
 
     def __init__(self, descriptor: int, size: int, name: str) -> None:
         self._descriptor = descriptor
         self.name = name
         self.size = size
+        self._recent = (0, b"")  # the last chunk: what is read next mostly lies in it
         weakref.finalize(self, os.close, descriptor)
 
     def read(self, start: int, end: int) -> bytes:
         """Return bytes ``[start, end)``; raises InputError when the file lost them."""
+        at, data = self._recent
+        if at <= start and end <= at + len(data):
+            return data[start - at : end - at]
+        data = self._from_file(start, end)
+        if len(data) == CHUNK_BYTES:
+            self._recent = (start, data)
+        return data
+
+    def _from_file(self, start: int, end: int) -> bytes:
         pieces = []
         while start < end:
             try:
@@ -113,6 +124,6 @@ def open_source(path: Path) -> ByteSource | FileSource:
 
 def _read_to_end(descriptor: int) -> bytes:
     pieces = []
-    while piece := os.read(descriptor, _CHUNK_BYTES):
+    while piece := os.read(descriptor, CHUNK_BYTES):
         pieces.append(piece)
     return b"".join(pieces)
