@@ -15,8 +15,10 @@ from recap.transcript import anthropic
 from recap.transcript.authors import classify_text, mark_steering
 from recap.transcript.chain import Chain, Node, NodeKind, chain_of
 from recap.transcript.claude_lines import (
+    BODY_DECODER,
     DECODER,
     KINDS,
+    NULL,
     Line,
     compaction_of,
     parent_of,
@@ -25,7 +27,17 @@ from recap.transcript.claude_lines import (
 )
 from recap.transcript.images import image_of
 from recap.transcript.items import UNREADABLE
-from recap.transcript.lines import Parsed, Record, Report, elements, members, parse, read_records
+from recap.transcript.lines import (
+    Known,
+    Parsed,
+    Record,
+    Report,
+    elements,
+    is_strict,
+    members,
+    parse,
+    read_records,
+)
 from recap.transcript.model import (
     HUMAN_AUTHORS,
     Author,
@@ -170,7 +182,7 @@ class _Log:
     def _speak(self, entry: _Entry, record: Record[Line], line: Line) -> None:
         """Fill the entry of a user or assistant line."""
         node = entry.node
-        raw, fields = self._value(record, line.message)
+        raw, fields = self._message(record, line.message)
         if not isinstance(fields, dict):
             node.kind = "link"
             self.report.add("no-message", "this line has no message", record.line)
@@ -196,32 +208,48 @@ class _Log:
             entry.model = "" if messages[0].model == SYNTHETIC else messages[0].model
             node.call_ids = tuple(part.call_id for part in parts if part.kind == "call")
 
+    def _message(self, record: Record[Line], message: msgspec.Raw) -> tuple[Raw, Json]:
+        """Return the handle on a line's message and its fields; None where there are none."""
+        if record.is_exact:
+            try:
+                body = BODY_DECODER.decode(message)
+                if body.content is not NULL and not is_deep(bytes(body.content)):
+                    content = msgspec.json.decode(body.content)
+                    raw = self._slice(record, message)
+                    inner = self._slice(record, body.content, raw.start - record.start)
+                    held = Known(inner, content) if isinstance(content, list) else inner
+                    fields = {"id": body.id, "model": body.model, "content": content}
+                    return Known(raw, fields, {"content": held}), fields
+            except (msgspec.DecodeError, RecursionError):
+                pass
+        return self._value(record, message)
+
+    def _slice(self, record: Record[Line], value: msgspec.Raw, start: int = 0) -> Slice:
+        """Return the handle on a value that stands in a record at or after ``start``."""
+        at = record.start + max(locate(record.data, value, start), 0)
+        return Slice(self.source, at, at + memoryview(value).nbytes, record.is_exact)
+
     def _value(self, record: Record[Line], value: msgspec.Raw) -> tuple[Slice, Json]:
-        """Return the handle on a value of a record, and the decoded value; None if unreadable."""
-        size = memoryview(value).nbytes
-        start = record.start + max(locate(record.data, value, 0), 0)
-        raw = Slice(self.source, start, start + size, record.is_exact)
+        """Return the handle on any value of a record, and the decoded value; None if unreadable."""
+        raw = self._slice(record, value)
+        data = raw.dump()
+        if is_deep(data):
+            self.report.add("too-deep", "this message nests too deeply to be read", record.line)
+            return raw, None
         try:
-            if record.is_exact and not is_deep(bytes(value)):
-                return raw, msgspec.json.decode(value)
-        except (msgspec.DecodeError, RecursionError):
-            pass
-        raw = replace(raw, is_clean=False)
-        try:
-            data = raw.dump()
-            if is_deep(data):
-                self.report.add("too-deep", "this message nests too deeply to be read", record.line)
-                return raw, None
-            self.report.add(
-                "not-strict-json", "it holds what JSON forbids; what goes out has it replaced",
-                record.line, "warning",
-            )  # fmt: skip
-            return raw, decode(data)
+            decoded = decode(data)
         except ValueError:
             return raw, None
+        if not is_strict(data):
+            raw = replace(raw, is_clean=False)
+            detail = "it holds what JSON forbids; what goes out has it replaced"
+            self.report.add("not-strict-json", detail, record.line, "warning")
+        return raw, decoded
 
     def _queued(self, record: Record[Line], line: Line) -> tuple[Part, ...]:
         """Return what the person typed while the agent worked, where an attachment holds it."""
+        if b"queued_command" not in bytes(line.attachment):
+            return ()
         raw, fields = self._value(record, line.attachment)
         if not isinstance(fields, dict) or fields.get("type") != "queued_command":
             return ()

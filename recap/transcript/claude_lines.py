@@ -18,7 +18,7 @@ KINDS: dict[str, NodeKind] = {
 }
 """Types of the lines that are links of the chain."""
 
-_NULL = msgspec.Raw(b"null")
+NULL = msgspec.Raw(b"null")
 
 
 class Line(msgspec.Struct, gc=False):
@@ -36,11 +36,20 @@ class Line(msgspec.Struct, gc=False):
     isMeta: Any = None  # noqa: N815
     isCompactSummary: Any = None  # noqa: N815
     isApiErrorMessage: Any = None  # noqa: N815
-    message: msgspec.Raw = _NULL
-    attachment: msgspec.Raw = _NULL
-    compactMetadata: msgspec.Raw = _NULL  # noqa: N815
+    message: msgspec.Raw = NULL
+    attachment: msgspec.Raw = NULL
+    compactMetadata: msgspec.Raw = NULL  # noqa: N815
 
 
+class Body(msgspec.Struct, gc=False):
+    """The fields of a line's message that are read."""
+
+    id: Any = None
+    model: Any = None
+    content: msgspec.Raw = NULL
+
+
+BODY_DECODER = msgspec.json.Decoder(Body)
 DECODER = msgspec.json.Decoder(Line)
 
 

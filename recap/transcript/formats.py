@@ -225,8 +225,9 @@ def _read(source: Sized, name: str | None) -> Transcript:
     given = Input(source)
     if given.is_blank:
         empty = asked or Format(EMPTY, lambda _: None)
-        evidence = "the input is empty"
-        return Transcript(empty.name, empty.dialect, (), evidence=evidence, bytes_read=source.size)
+        return Transcript(
+            empty.name, empty.dialect, (), evidence="the input is empty", bytes_read=source.size
+        )
     if asked:
         return _read_as(asked, given, "the caller's word")
     for format in FORMATS:
