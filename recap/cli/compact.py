@@ -103,7 +103,7 @@ def report_lines(compaction: Compaction, seconds: float, size: int) -> list[Elem
         f"{report.expanded_blocks} of them pulled in by a support edge, "
         f"{report.revived_blocks} revived from before a compaction",
         f"  budget      {number(report.budget_chars)} characters, policy {report.policy}, "
-        f"retention {compaction.selection.retention}",
+        f"retention {percent(float(compaction.selection.retention))}",
         f"  protected   {number(report.protected_chars)} characters, "
         f"{percent(report.protected_share)} of the budget",
         f"  besides     {number(report.current_chars)} characters of the current turn, "
