@@ -7,7 +7,7 @@ again counts as unused.
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from recap.graph.observation import TurnObservation
 from recap.graph.ranges import ranges
 from recap.graph.stale import find_repeats, mark_stale
 from recap.graph.state import ContextGraph
-from recap.graph.update import update
+from recap.graph.update import update_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +31,9 @@ OBSERVER = "reuse"
 RECOUNT_GROWTH = 1.125
 """Identifier weights are counted anew when a session has grown by this factor. Counting at every
 turn would cost turns x identifiers; so the weights lag by an eighth and the cost stays linear."""
+
+BATCH_TURNS = 32
+"""Turns folded into the graph at once: its edges are copied once a batch, not once a turn."""
 
 
 def build_graph(
@@ -52,8 +55,9 @@ def build_graph(
     graph = ContextGraph.empty(OBSERVER) if graph is None else graph
     last = turn_count(table) if turns is None else turns
     repeats = find_repeats(table, settings.stale_overlap)
-    for observation in observe_turns(table, range(graph.turns, last)):
-        graph = mark_stale(update(graph, observation, settings), observation, repeats)
+    observations = observe_turns(table, range(graph.turns, last))
+    while batch := list(islice(observations, BATCH_TURNS)):
+        graph = mark_stale(update_all(graph, batch, settings), batch, repeats)
     return graph
 
 

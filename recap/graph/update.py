@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
@@ -75,9 +74,9 @@ def _with_new(
 ) -> tuple[tuple[str, ...], npt.NDArray[np.int32]]:
     """Return the ids with the new ones at the end, and the index of each observed block."""
     node = locate(observed, ids)
-    is_new = node < 0
-    node[is_new] = len(ids) + np.arange(np.count_nonzero(is_new))
-    return ids + tuple(compress(observed, is_new)), node
+    new = np.flatnonzero(node < 0)
+    node[new] = np.arange(len(ids), len(ids) + len(new))
+    return ids + tuple(observed[i] for i in new.tolist()), node
 
 
 def _moved(

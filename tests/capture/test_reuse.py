@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 from recap.capture.reuse import RECOUNT_GROWTH, build_graph, observe_turns, turn_count
 from recap.config import Settings
 from recap.graph.observation import TurnObservation
+from recap.graph.stale import find_repeats, mark_stale
+from recap.graph.state import ContextGraph
+from recap.graph.update import update
 from tests.graph.factories import Row, row, rows, table_of
 
 
@@ -157,3 +160,20 @@ def test_a_file_read_again_supersedes_the_first_reading():
         row(1, "next", is_user=True),
     ]
     assert build_graph(table_of(session), Settings()).superseded_by.tolist() == [-1, 2, -1, -1, -1]
+
+
+def test_a_long_session_folds_turn_by_turn_to_the_same_graph():
+    """Turns are folded in batches; seventy turns take three."""
+    names = [f"n{i}" for i in range(20)]
+    session = [
+        row(turn, " ".join(names[turn % 7 : turn % 7 + 9 + kind]), names[turn * kind % 20])
+        for turn in range(70)
+        for kind in range(3)
+    ]
+    table, settings = table_of(session), Settings()
+    repeats = find_repeats(table, settings.stale_overlap)
+    graph = ContextGraph.empty("reuse")
+    for found in observe_turns(table):
+        graph = mark_stale(update(graph, found, settings), [found], repeats)
+    assert (graph.superseded_by >= 0).any()
+    assert build_graph(table, settings) == graph

@@ -84,7 +84,7 @@ def marked(uses: list[list[float]], pairs: list[tuple[int, int]]) -> list[int]:
     earlier, later = np.array(pairs, np.int32).T
     for turn, use in enumerate(uses):
         seen = TurnObservation.of(turn, ids[: len(use)], use)
-        graph = mark_stale(update(graph, seen, Settings()), seen, Repeats(ids, earlier, later))
+        graph = mark_stale(update(graph, seen, Settings()), [seen], Repeats(ids, earlier, later))
     return graph.superseded_by.tolist()
 
 
@@ -124,9 +124,9 @@ def test_what_was_not_observed_neither_gains_nor_loses_a_mark():
     ids = tuple("abc")
     repeats = Repeats(ids, np.array([0, 1], np.int32), np.array([1, 2], np.int32))
     first = TurnObservation.of(0, "ab", [1, 2])
-    graph = mark_stale(update(ContextGraph.empty("proxy"), first, Settings()), first, repeats)
+    graph = mark_stale(update(ContextGraph.empty("proxy"), first, Settings()), [first], repeats)
     second = TurnObservation.of(1, "ac", [5, 9])
-    graph = mark_stale(update(graph, second, Settings()), second, repeats)
+    graph = mark_stale(update(graph, second, Settings()), [second], repeats)
     assert graph.ids == ids
     assert graph.superseded_by.tolist() == [1, -1, -1]
 
@@ -136,6 +136,6 @@ def test_ids_may_come_in_another_order_than_the_tables():
     first = TurnObservation.of(0, "c", [1])
     graph = update(ContextGraph.empty("proxy"), first, Settings())
     second = TurnObservation.of(1, "abc", [1, 2, 3])
-    graph = mark_stale(update(graph, second, Settings()), second, repeats)
+    graph = mark_stale(update(graph, second, Settings()), [second], repeats)
     assert graph.ids == tuple("cab")
     assert graph.superseded_by.tolist() == [-1, 2, -1]
