@@ -45,10 +45,12 @@ def log(tmp_path: Path) -> Path:
     lines = [
         {
             "type": "user", "uuid": "u1", "parentUuid": None, "sessionId": "s",
+            "timestamp": "2026-01-01T00:00:00Z",
             "message": {"role": "user", "content": "What does parser.py do?"},
         },
         {
             "type": "assistant", "uuid": "a1", "parentUuid": "u1", "sessionId": "s",
+            "timestamp": "2026-01-01T00:00:00Z",
             "message": {
                 "id": "m1", "type": "message", "role": "assistant", "model": "test",
                 "content": [{"type": "text", "text": "It parses."}],
