@@ -47,21 +47,21 @@ def kept(messages: tuple[Message, ...], dialect: Dialect, writer: Any) -> list[T
     return trees
 
 
-TEXT = st.text(st.characters(codec=None), min_size=1, max_size=12).filter(str.strip)
-WORDS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12).filter(str.strip)
-IDS = st.from_regex(r"[a-z0-9_]{1,8}", fullmatch=True)
+CHARACTERS = 'ab0 <>[]{}"\\\n\t\u2028é会😀'
+WORDS = st.text(CHARACTERS, min_size=1, max_size=8).filter(str.strip)
+DIRTY = st.text(CHARACTERS + "\x00\ud83d\ude00", max_size=6)
+IDS = st.text("abc_1", min_size=1, max_size=4)
 SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**63) | WORDS
-VALUES = st.recursive(
-    SCALARS, lambda v: st.lists(v, max_size=2) | st.dictionaries(WORDS, v, max_size=2), max_leaves=4
-)
-OBJECTS = st.dictionaries(WORDS, VALUES, max_size=3)
+VALUES = SCALARS | st.lists(SCALARS, max_size=2) | st.dictionaries(WORDS, SCALARS, max_size=2)
+OBJECTS = st.dictionaries(WORDS, VALUES, max_size=2)
+FLOATS = st.sampled_from([0.5, float("nan"), float("inf"), -float("inf")])
 JUNK = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec=None)),
+    st.none() | st.booleans() | st.integers(-2, 2**70) | FLOATS | DIRTY,
     lambda v: (
-        st.lists(v, max_size=3)
-        | st.dictionaries(st.sampled_from(["role", "content", "type", "text", "id", "x"]), v)
+        st.lists(v, max_size=2)
+        | st.dictionaries(st.sampled_from(["role", "content", "type", "text", "x"]), v, max_size=2)
     ),
-    max_leaves=8,
+    max_leaves=3,
 )
 
 
@@ -102,14 +102,14 @@ def _message(role: str, content: st.SearchStrategy[Any], **more: Any) -> st.Sear
 
 
 def _lists(blocks: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return st.lists(blocks, min_size=1, max_size=4)
+    return st.lists(blocks, min_size=1, max_size=3)
 
 
 ANTHROPIC = st.lists(
     _message("user", WORDS | _lists(_texts(WORDS) | ANTHROPIC_IMAGE | RESULTS))
     | _message("assistant", WORDS | _lists(_texts(WORDS) | CALLS | THINKING))
     | _message("system", WORDS),
-    max_size=6,
+    max_size=4,
 )
 """Valid messages of Anthropic, in any order."""
 
@@ -134,7 +134,7 @@ OPENAI = st.lists(
     | _message("tool", WORDS | _lists(_texts(WORDS)), tool_call_id=IDS)
     | _message("system", WORDS)
     | _message("developer", WORDS),
-    max_size=6,
+    max_size=4,
 )
 """Valid messages of OpenAI, in any order."""
 
