@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from recap.transcript.authors import OMISSION_PREFIX, author_in, mark_steering
 from recap.transcript.convert import (
@@ -135,17 +135,15 @@ class _Reader:
         self, raw: Raw, fields: Fields, role: Role, line: int, report: Report
     ) -> tuple[list[Part], int]:
         handles = members(raw)
-        parts = _thinking(raw, fields) if role == "assistant" else []
-        calls, flaws = (
-            self._calls(handles, fields, line, report) if role == "assistant" else ([], 0)
-        )
+        if role != "assistant":
+            return _content(handles, fields, role, line, report)
+        calls, flaws = self._calls(handles, fields, line, report)
         refusal = fields.get("refusal")
-        stand_ins = len(calls) + flaws + bool(refusal)
-        content, content_flaws = _content(handles, fields, role, line, report, stand_ins)
-        parts += content
-        if isinstance(refusal, str) and refusal:
-            parts.append(text_part(handles["refusal"], refusal, author_in(role, refusal)))
-        return parts + calls, flaws + content_flaws
+        refusals = [text_part(handles["refusal"], refusal, "agent")] if _is_said(refusal) else []
+        has_stand_in = bool(calls or flaws or refusals)
+        content, content_flaws = _content(handles, fields, role, line, report, has_stand_in)
+        parts = [*_thinking(raw, fields), *content, *refusals, *calls]
+        return parts, flaws + content_flaws
 
     def _calls(
         self, handles: Mapping[str, Raw], fields: Fields, line: int, report: Report
@@ -183,9 +181,13 @@ class _Reader:
 def _thinking(raw: Raw, fields: Fields) -> list[Part]:
     for key in REASONING_KEYS:
         words = fields.get(key)
-        if isinstance(words, str) and words:
+        if _is_said(words):
             return [thinking_part(raw, words, path=(key,), dialect="openai")]
     return []
+
+
+def _is_said(words: Json) -> TypeGuard[str]:
+    return isinstance(words, str) and bool(words)
 
 
 def _content(
@@ -194,14 +196,14 @@ def _content(
     role: Role,
     line: int,
     report: Report,
-    stand_ins: int,
+    has_stand_in: bool = False,
 ) -> tuple[list[Part], int]:
     """Return the parts of the content, and how much of it cannot go out as it is.
 
-    ``stand_ins`` is above 0 for a message whose calls or refusal stand in for its content.
+    ``has_stand_in`` is True for a message whose calls or refusal stand in for empty content.
     """
     content = fields.get("content")
-    if stand_ins and not content and (content is None or isinstance(content, str | list)):
+    if has_stand_in and not content and (content is None or isinstance(content, str | list)):
         return [], 0
     if isinstance(content, str):
         return [text_part(handles["content"], content, author_in(role, content))], 0

@@ -193,6 +193,12 @@ def test_a_refusal_is_text_of_the_agent():
     assert one({"role": "assistant", "content": [part]}).parts[0].text() == "no"
 
 
+def test_only_the_agent_refuses():
+    transcript = read({"role": "user", "content": None, "refusal": "no"})
+    assert transcript.messages[0].parts == ()
+    assert codes(transcript) == [("no-content", 1)]
+
+
 def test_parts_of_a_content_list_keep_their_very_objects():
     audio = {"type": "input_audio", "input_audio": {"data": "x", "format": "wav"}}
     pdf = {"type": "file", "file": {"file_id": "f"}}
