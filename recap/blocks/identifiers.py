@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from itertools import chain
 from typing import TYPE_CHECKING
+from unicodedata import normalize
 
 from recap.blocks.names import COLON, is_noise, names_of, parts_of, words_of
 
@@ -31,10 +32,9 @@ _SEPARATE = bytes(
     byte if byte in _TOKEN_BYTES or (byte >= 128 and byte not in _PUNCTUATION_LEADS) else 32
     for byte in range(256)
 )
-_QUOTES = (
-    *((quote.encode(), b'"') for quote in "“”„«»「」『』"),
-    (b"\xe3\x80", b" "),  # U+3000-303F: ideographic punctuation
-)
+_QUOTES = tuple(quote.encode() for quote in "“”„«»")
+_WIDE_QUOTES = tuple(quote.encode() for quote in "「」『』")
+_WIDE_PUNCTUATION = b"\xe3\x80"  # U+3000-303F; the third byte is dropped as well
 _LITERALS = tuple(
     re.compile(pattern).findall
     for pattern in (
@@ -54,7 +54,8 @@ class _Memo(dict[bytes, tuple[str, ...]]):
         self.function = function
 
     def __missing__(self, token: bytes) -> tuple[str, ...]:
-        found = tuple(self.function(token.decode("utf-8", "ignore")))
+        text = token.decode("utf-8", "ignore")
+        found = tuple(self.function(text if text.isascii() else normalize("NFC", text)))
         if len(self) >= MEMO_TOKENS:
             self.clear()
         self[token] = found
@@ -71,8 +72,7 @@ def identifiers(text: str) -> frozenset[str]:
     """
     data = _visible(text).encode("utf-8", "replace")
     if len(data) > len(text):
-        for quote, plain in _QUOTES:
-            data = data.replace(quote, plain)
+        data = _plain_quotes(data)
     joint = COLON.encode()
     joined = (
         data.replace(b"::", joint * 2).replace(b":/", joint + b"/").replace(b":\\", joint + b"\\")
@@ -92,7 +92,16 @@ def request_terms(text: str) -> frozenset[str]:
 
     "the turn key function" then meets blocks that hold ``turn_key`` through its parts.
     """
-    return identifiers(text) | parts_of(_PLAIN_WORD.findall(_visible(text)))
+    words = _PLAIN_WORD.findall(normalize("NFC", _visible(text)))
+    return identifiers(text) | parts_of(words)
+
+
+def _plain_quotes(data: bytes) -> bytes:
+    """Return UTF-8 text with the quotes of other scripts as plain ones."""
+    is_wide = _WIDE_PUNCTUATION in data
+    for quote in (*_QUOTES, *_WIDE_QUOTES) if is_wide else _QUOTES:
+        data = data.replace(quote, b'"')
+    return data.replace(_WIDE_PUNCTUATION, b" ") if is_wide else data
 
 
 def _visible(text: str) -> str:

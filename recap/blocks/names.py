@@ -16,6 +16,7 @@ COLON = "\x1f"
 
 MAX_TOKEN_CHARS = 200
 MIN_PART_CHARS = 3
+LAST_ASCII = "\x7f"  # words of other scripts may be shorter
 MAX_WORD_CHARS = 24
 """A longer run of letters of one case is data, not a word."""
 MIN_NOISE_CHARS = 16
@@ -35,11 +36,11 @@ _BLOB = re.compile(
     rf"|[a-z]{{{MAX_WORD_CHARS}}}|[A-Z]{{{MAX_WORD_CHARS}}}"
 )
 _ENCODED = re.compile(r"[A-Za-z0-9+/]{24,}")
-_COMMIT = re.compile(r"(?=\w*\d)(?=\w*[a-f])[0-9a-f]{7,12}")
+_COMMIT = re.compile(r"[0-9a-f]{7,12}")
 _WIDE = re.compile(r"[\u2e80-\U0010ffff]+")  # scripts written without spaces
 _DRIVE = re.compile(r"[A-Za-z]\x1f[\\/]")
 _GREP_CONTEXT = re.compile(r"(?<=\.)([A-Za-z]{1,5})-\d+(?:-.*)?$")  # parser.py-12-import
-_FLAG_OR_ISSUE = re.compile(r"--[A-Za-z][A-Za-z0-9_-]+|#\d{2,7}")
+_FLAG_OR_ISSUE = re.compile(r"(--[A-Za-z][A-Za-z0-9_-]+|#\d{2,7})\.*")
 _SYMBOL = re.compile(
     r"_+[A-Za-z]\w*"  # private names
     r"|[A-Z]{5,}"  # ECONNREFUSED, SIGKILL
@@ -73,8 +74,11 @@ def words_of(text: str) -> list[str]:
 
 def parts_of(words: list[str]) -> set[str]:
     """Return the words that may stand for the names they occur in, lower-case."""
-    found = {word.lower() for word in words if len(word) >= MIN_PART_CHARS or not word.isascii()}
-    return {word for word in found - STOP_WORDS if word.isalpha()}
+    return {
+        word.lower()
+        for word in words
+        if (len(word) >= MIN_PART_CHARS or word > LAST_ASCII) and word.isalpha()
+    } - STOP_WORDS
 
 
 def is_noise(text: str, words: list[str]) -> bool:
@@ -90,8 +94,8 @@ def _paths(token: str) -> list[str]:
     if "\\\\" in token:  # encoded twice: single backslashes are escapes
         token = re.sub(r"(?<!\\)\\[nrt]", "+", token)
     if _DRIVE.match(token):
-        token = token.partition("+")[0]
-        return [re.sub(r"[\\/]+", "/", token.replace(COLON, ":"))]
+        path, *rest = token.split("+")
+        return [re.sub(r"[\\/]+", "/", path.replace(COLON, ":")), *rest]
     # The scheme of a URL goes; "#" stays with what follows it.
     token = token.rpartition(f"{COLON}//")[2].replace(COLON * 2, "::").replace("#", "+#")
     pieces = [piece for piece in re.split(r"[\\+\x1f]+", token) if piece]
@@ -105,8 +109,8 @@ def _paths(token: str) -> list[str]:
 
 def _path(path: str) -> frozenset[str]:
     """Return a path, its last two steps, and what each step names."""
-    if path[:1] in "#-" and _FLAG_OR_ISSUE.fullmatch(path):
-        return (_step(path.lstrip("-#"), True) or _NONE) | {path}
+    if path[:1] in "#-" and (exact := _FLAG_OR_ISSUE.fullmatch(path)):
+        return (_step(exact[1].lstrip("-#"), True) or _NONE) | {exact[1]}
     if "-" in path:
         path = _GREP_CONTEXT.sub(r"\1", path)
     path = path.rstrip("./:-#").lstrip("-:#").removeprefix("./")
@@ -127,7 +131,7 @@ def _step(step: str, is_inner: bool) -> frozenset[str] | None:
     if len(pieces) == 1:
         return _name(step, is_inner)
     is_file = pieces[-1].lower() in EXTENSIONS
-    readings = [_name(piece, True) for piece in (pieces[:-1] if is_file else pieces)]
+    readings = [_known_name(piece, True) for piece in (pieces[:-1] if is_file else pieces)]
     if None in readings:
         return None
     names = _NONE.union(*filter(None, readings))
@@ -135,7 +139,6 @@ def _step(step: str, is_inner: bool) -> frozenset[str] | None:
     return names | {step} if any(pieces[:-1]) and (is_file or is_dotted) else names
 
 
-@lru_cache(maxsize=1 << 13)
 def _name(name: str, is_inner: bool) -> frozenset[str] | None:
     """Return a name without dots where it is one, and its words; None for noise.
 
@@ -147,7 +150,7 @@ def _name(name: str, is_inner: bool) -> frozenset[str] | None:
     if is_noise(name, words):
         return None
     name = name.strip("-")
-    if _COMMIT.fullmatch(name):
+    if _COMMIT.fullmatch(name) and len(words) > 1:
         return frozenset((name,))
     is_compound = len(words) > 1 and not name[0].isdigit() and _TWO_LETTERS.search(name)
     is_name = is_compound or _SYMBOL.fullmatch(name)
@@ -157,3 +160,6 @@ def _name(name: str, is_inner: bool) -> frozenset[str] | None:
     if not name.isascii():
         names.update(*(_name(run, False) or () for run in _WIDE.split(name) if run != name))
     return frozenset(names)
+
+
+_known_name = lru_cache(maxsize=1 << 13)(_name)
