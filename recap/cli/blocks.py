@@ -17,18 +17,22 @@ ID_LENGTH = 8
 """Digits of a block id that are shown; ``--pin`` takes unique beginnings."""
 
 RULE_WORDS = {
-    "dropped": "others held more for their size",
-    "did-not-fit": "did not fit what was left",
-    "stale": "a later block supersedes it",
+    "dropped": "others held more",
+    "did-not-fit": "did not fit",
+    "stale": "superseded",
     "protected:user": "your words",
-    "protected:edit": "latest edit of a file",
+    "protected:edit": "latest edit",
     "protected:pin": "pinned",
-    "ranked": "among the best scores",
-    "recent": "among the newest",
-    "coverage": "holds names in use",
+    "ranked": "best scores",
+    "recent": "newest",
+    "coverage": "names in use",
     "expanded": "support edge",
 }
 """The rules of the decision log, in words."""
+
+PATH_ARGUMENTS = ("file_path", "path", "filePath", "notebook_path")
+TELLING_ARGUMENTS = ("command", "pattern", "query", "url", "description")
+"""Arguments of calls to show in a preview, the first one present."""
 
 KIND_WORDS = {"user": "you", "tools": "tools", "reply": "reply", "machine": "machine"}
 
@@ -36,7 +40,7 @@ KIND_WORDS = {"user": "you", "tools": "tools", "reply": "reply", "machine": "mac
 def why(decision: Decision) -> str:
     """Return why a block is kept or dropped, in words."""
     if decision.pulled_by is not None and decision.edge_mass is not None:
-        return f"supports #{decision.pulled_by} (edge {decision.edge_mass:.2f})"
+        return f"supports #{decision.pulled_by} ({decision.edge_mass:.2f})"
     return RULE_WORDS.get(decision.rule, decision.rule)
 
 
@@ -52,10 +56,17 @@ def block_preview(messages: Sequence[Message], block: Block, length: int = 200) 
 def _call(part: Part) -> str:
     """Return a call with the argument that tells most: a path, a command, a pattern."""
     arguments = part.payload()
-    if not isinstance(arguments, dict):
-        return f"{part.name} {arguments}"
-    for name in ("file_path", "path", "filePath", "notebook_path", "command", "pattern"):
-        value = arguments.get(name)
-        if isinstance(value, str):
-            return f"{part.name} {value}"
+    if isinstance(arguments, dict):
+        for name in PATH_ARGUMENTS:
+            if isinstance(arguments.get(name), str):
+                return f"{part.name} {_short_path(arguments[name])}"
+        for name in TELLING_ARGUMENTS:
+            if isinstance(arguments.get(name), str):
+                return f"{part.name} {arguments[name]}"
     return part.text().replace("\n", " ")
+
+
+def _short_path(path: str) -> str:
+    """Return the last folder and the name: what tells two long paths apart."""
+    pieces = path.rsplit("/", 2)
+    return path if len(pieces) < 3 or not pieces[0] else f".../{pieces[1]}/{pieces[2]}"

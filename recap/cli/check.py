@@ -76,7 +76,8 @@ def findings_of(path: Path | None, dialect: str) -> tuple[list[Finding], str]:
     if dialect == LOG or (dialect == AUTO and is_log(data)):
         return check_log(data), LOG
     document = _document(data)
-    return check(document, dialect), dialect  # type: ignore[arg-type]  # click.Choice checked it
+    judged_as = _dialect_of(document) if dialect == AUTO else dialect
+    return check(document, judged_as), judged_as  # type: ignore[arg-type]  # one of the two
 
 
 def is_log(data: bytes) -> bool:
@@ -100,6 +101,14 @@ def verdict(levels: Mapping[Severity, int], judged_as: str) -> Line:
     if levels["error"]:
         return Line(f"not valid as {judged_as}: {counted(levels['error'], 'error')}", "bad")
     return Line(f"valid as {judged_as}, with remarks", "good")
+
+
+def _dialect_of(document: object) -> str:
+    """Return whose rules fit a document, as ``check`` itself decides it."""
+    from recap.transcript.check.dialect import detect
+    from recap.transcript.items import list_in
+
+    return detect(document if isinstance(document, dict) else {}, list_in(document) or ())
 
 
 def _document(data: bytes) -> object:

@@ -80,7 +80,13 @@ def command(
     if as_json:
         say_json(SCHEMA, report_json(compaction.report, seconds, len(data)))
     elif dry_run or target is not None or (out is None and is_terminal()):
-        say(*report_lines(compaction, seconds, len(data)), written(target, dry_run))
+        say(
+            Line(headline(compaction.report, seconds), "strong"),
+            f"  session     {session.name}",
+            f"  request     {wanted.asked}",
+            *report_lines(compaction, len(data)),
+            written(target, dry_run),
+        )
     else:
         say_bytes(data)
         note(headline(compaction.report, seconds))
@@ -94,11 +100,10 @@ def headline(report: Report, seconds: float) -> str:
     )
 
 
-def report_lines(compaction: Compaction, seconds: float, size: int) -> list[Element]:
+def report_lines(compaction: Compaction, size: int) -> list[Element]:
     """Return the report in lines."""
     report = compaction.report
     lines: list[Element] = [
-        Line(headline(report, seconds), "strong"),
         f"  blocks      {report.kept_blocks} of {report.blocks} kept, "
         f"{report.expanded_blocks} of them pulled in by a support edge, "
         f"{report.revived_blocks} revived from before a compaction",

@@ -56,8 +56,12 @@ def command(session: Session, wanted: Wanted, as_json: bool) -> None:
         return
     say(
         Line(headline(compaction.report, seconds), "strong"),
+        f"session  {session.name}",
+        f"request  {wanted.asked}",
+        "",
         decision_table(compaction, decisions),
-        "Keep a block with --pin ID. Turns count from 0.",
+        "",
+        "Turns count from 0. --pin ID keeps a block.",
     )
 
 

@@ -34,8 +34,8 @@ def failure_of(err: BaseException) -> Failure:
             return Failure(str(err), 2)
         case RecapError():
             return Failure(str(err), 1)
-        case BrokenPipeError() | SystemExit(__context__=BrokenPipeError()):
-            return Failure("", PIPE_CLOSED)  # click turns the first into the second
+        case BrokenPipeError() | SystemExit():
+            return Failure("", PIPE_CLOSED)  # click makes an exit of a closed pipe
         case OSError():
             return Failure(_os_message(err), 1)
         case MemoryError():
@@ -51,7 +51,9 @@ def failure_of(err: BaseException) -> Failure:
 def _click_message(err: click.ClickException) -> str:
     message = err.format_message().strip().rstrip(".")
     context = getattr(err, "ctx", None)
-    return f"{message}. Try `{context.command_path} --help`" if context else message
+    if context is None:
+        return message
+    return f"{message}{'' if message.endswith('?') else '.'} Try `{context.command_path} --help`"
 
 
 def _os_message(err: OSError) -> str:

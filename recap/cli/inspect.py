@@ -173,7 +173,9 @@ def _overview(
         lines.append(f"  compacted   {counted(before, 'block')} from before a native compaction")
     reasons = Counter(exclusion.reason for exclusion in segmentation.excluded)
     lines += [f"  left out    {counted(n, 'part')}: {reason}" for reason, n in reasons.items()]
-    lines += [f"  {name:11} {number(value)}" for name, value in transcript.counts.items()]
+    counts = [f"{name.replace('_', ' ')} {number(n)}" for name, n in transcript.counts.items()]
+    if counts:
+        lines.append(f"  counted     {', '.join(counts)}")
     shares = authors_of(transcript)
     total = sum(shares.values()) or 1
     told = ", ".join(f"{author} {percent(chars / total)}" for author, chars in shares.items())

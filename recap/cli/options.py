@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recap.cli.output import working
+from recap.cli.output import preview, working
 from recap.cli.sessions import newest_session
 from recap.errors import InputError, UsageError
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 DIALECTS = ("anthropic", "openai")
+REQUEST_PREVIEW = 90
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +73,18 @@ class Wanted:
     pins: tuple[str, ...]
     graph_file: Path | None
 
+    @property
+    def asked(self) -> str:
+        """The request in one line."""
+        return preview(self.request, REQUEST_PREVIEW) if self.request else "the last one of the session"
+
     def compact(
         self, transcript: Transcript, *, to: str | None = None, alternate: bool = False
     ) -> tuple[Compaction, float]:
         """Return the compaction and the seconds it took."""
         settings, _ = settings_in_force(self.overrides)
+        if not transcript.messages and self.request is None:
+            raise InputError("the session holds no message; give a request with --request")
         from recap.session import compact_transcript
 
         graph = read_graph(self.graph_file) if self.graph_file else None

@@ -133,8 +133,10 @@ def byte_size(value: int) -> str:
 
 
 def score(value: float) -> str:
-    """Return a score part with two decimals; nothing for zero."""
-    return f"{value:.2f}" if value else ""
+    """Return a score part with two decimals, without them from 100 on; nothing for zero."""
+    if not value:
+        return ""
+    return f"{value:.2f}" if abs(value) < 100 else f"{value:,.0f}"
 
 
 def say(*elements: Element) -> None:
@@ -160,7 +162,9 @@ def say_json(schema: str, content: Mapping[str, Json]) -> None:
 def say_bytes(data: bytes) -> None:
     """Write bytes to standard output as they are."""
     sys.stdout.flush()
-    sys.stdout.buffer.write(data)
+    rest = memoryview(data)
+    while rest:  # an unbuffered stream (python -u) may take a part only
+        rest = rest[sys.stdout.buffer.write(rest) :]
     sys.stdout.buffer.flush()
 
 
@@ -181,6 +185,8 @@ def laid_out(element: Element, width: int) -> list[Line]:
         element = Line(element)
     if isinstance(element, Line):
         return [Line(safe(text).rstrip(), element.tone) for text in element.text.split("\n")]
+    if not element.rows:
+        return []
     header = Row(tuple(column.header for column in element.columns), "strong")
     rows = [
         Row(tuple(safe(cell) for cell in row.cells), row.tone) for row in (header, *element.rows)
