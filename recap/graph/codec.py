@@ -27,8 +27,8 @@ _HEAD = struct.Struct("<4sBI")
 _COUNTS = struct.Struct("<III")
 _LENGTH = struct.Struct("<I")
 _WIDTHS = (1, 2, 4)
-_HEX_DIGITS = 16
-_HEX_ID = re.compile(r"[0-9a-f]{16}")
+_HASH_BYTES = 8
+_HEX = re.compile(r"[0-9a-f]*")
 _HEX_IDS, _TEXT_IDS = b"\0", b"\1"
 _REFUSAL = "not a context graph this release can read: {}; observe the session again"
 
@@ -117,9 +117,7 @@ class _Reader:
     def ids(self, count: int) -> tuple[str, ...]:
         kind = self.take(1)
         if kind == _HEX_IDS:
-            digits = self.take(count * _HEX_DIGITS // 2).hex()
-            starts = range(0, len(digits), _HEX_DIGITS)
-            ids = tuple(digits[start : start + _HEX_DIGITS] for start in starts)
+            ids = tuple(self.take(count * _HASH_BYTES).hex(" ", _HASH_BYTES).split())
         else:
             _demand(kind == _TEXT_IDS, "an unknown kind of ids")
             ids = tuple(self._text(size) for size in self.numbers(count).tolist())
@@ -148,10 +146,12 @@ def _check_links(graph: ContextGraph) -> None:
     _demand(((superseder >= -1) & (superseder < nodes)).all(), "a superseder that is no block")
     is_link = (source >= 0) & (source < nodes) & (source != target)
     _demand(is_link.all(), "an edge between no two blocks")
-    pairs = target * np.int64(nodes) + source
-    _demand(len(np.unique(pairs)) == len(pairs), "an edge stands twice")
-    order = np.lexsort((source, -graph.mass, target))
-    _demand((order == np.arange(len(order))).all(), "edges out of order")
+    pairs = np.sort(target * np.int64(nodes) + source)
+    _demand((pairs[1:] > pairs[:-1]).all(), "an edge stands twice")
+    is_new_target = target[1:] > target[:-1]
+    is_weaker = graph.mass[1:] < graph.mass[:-1]
+    is_tie = (graph.mass[1:] == graph.mass[:-1]) & (source[1:] > source[:-1])
+    _demand((is_new_target | is_weaker | is_tie).all(), "edges out of order")
 
 
 def _demand(claim: bool | np.bool_, otherwise: str) -> None:
@@ -172,8 +172,9 @@ def _packed_text(text: str) -> bytes:
 
 
 def _packed_ids(ids: tuple[str, ...]) -> bytes:
-    if all(map(_HEX_ID.fullmatch, ids)):
-        return _HEX_IDS + bytes.fromhex("".join(ids))
+    joined = "".join(ids)
+    if _HEX.fullmatch(joined) and all(len(block_id) == 2 * _HASH_BYTES for block_id in ids):
+        return _HEX_IDS + bytes.fromhex(joined)
     texts = [block_id.encode("utf-8", "surrogatepass") for block_id in ids]
     sizes = np.array([len(text) for text in texts], np.int64)
     return _TEXT_IDS + _packed_numbers(sizes) + b"".join(texts)
