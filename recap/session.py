@@ -35,6 +35,12 @@ if TYPE_CHECKING:
     from recap.graph.state import ContextGraph
 
 
+SIZE_CODES = frozenset(
+    ("request-bytes", "message-count", "content-chars", "call-count", "cache-markers")
+)
+"""Findings about the size of the input: reported, never a reason to return nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """A compaction in numbers.
@@ -59,6 +65,8 @@ class Report:
         is_effective: True when the result is smaller than the input.
         excluded: Parts that no provider accepts, by reason.
         notes: Further changes, by kind.
+        over_limit: Codes of the vendor's size limits that the result exceeds; it cannot be sent as
+            it is, and what exceeds them is protected or belongs to the current turn.
         turn_key: Key of the turn the selection holds for, "" without a real user message.
     """
 
@@ -82,6 +90,7 @@ class Report:
     excluded: Mapping[str, int]
     notes: Mapping[str, int]
     turn_key: str
+    over_limit: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -198,12 +207,13 @@ def compact_transcript(  # noqa: PLR0913 - as above
     objects = [to_object(tree) for tree in rendering.messages]
     if alternate:
         objects, _ = alternated(objects)
-    _verify(objects, dialect)
+    over_limit = _verify(objects, dialect)
+    report = _report(moment, whole, table, selection, rendering, notes)
     return Compaction(
         messages=objects,
         system=[to_object(tree) for tree in rendering.system],
         selection=selection,
-        report=_report(moment, whole, table, selection, rendering, notes, dialect),
+        report=replace(report, dialect=dialect, over_limit=over_limit),
         table=table,
         graph=graph,
         rendering=rendering,
@@ -276,15 +286,21 @@ def _request_text(messages: Sequence[Message], tail_start: int) -> str:
     )
 
 
-def _verify(messages: Sequence[Json], dialect: Dialect) -> None:
-    broken = [finding for finding in check(messages, dialect) if finding.severity == "error"]
-    if broken:
+def _verify(messages: Sequence[Json], dialect: Dialect) -> tuple[str, ...]:
+    """Return the vendor's size limits that the messages exceed.
+
+    Sizes are the input's, not ours to mend: a person's words stay whole. Every other error raises.
+    """
+    errors = [finding for finding in check(messages, dialect) if finding.severity == "error"]
+    broken = [finding for finding in errors if finding.code not in SIZE_CODES]
+    if broken and messages:
         first = broken[0]
         raise InvalidContextError(
             f"the rendered context breaks {len(broken)} rule(s) of {dialect}, first "
-            f"{first.code} in message {first.line}: {first.detail}; it was not returned. "
+            f"{first.code} in message {first.line}: {first.detail} It was not returned. "
             "This is a bug of Recap: please report it with the output of `recap check SESSION`"
         )
+    return tuple(sorted({finding.code for finding in errors if finding.code in SIZE_CODES}))
 
 
 def _report(
@@ -294,7 +310,6 @@ def _report(
     selection: Selection,
     rendering: Rendering,
     notes: Counter[str],
-    dialect: Dialect,
 ) -> Report:
     messages = moment.messages
     rules = Counter(decision.rule for decision in selection.decisions())
@@ -305,7 +320,7 @@ def _report(
     dropped_active = bool((table.is_active & ~kept).any())
     return Report(
         policy=selection.policy,
-        dialect=dialect,
+        dialect="",
         history_chars=selection.active_chars,
         budget_chars=budget,
         protected_chars=protected,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from recap.select.markers import gaps, marker_text, merge
 from recap.select.outline import Group, outline
 from recap.select.vendor import WRITERS, Notes, adapt, current_model
+from recap.transcript.anthropic import system_blocks
 from recap.transcript.model import Dialect, Envelope, Held, Message, Raw
 from recap.transcript.parts import text_part
 
@@ -113,7 +114,7 @@ def _write(
     groups: Sequence[Group], messages: Sequence[Message], dialect: Dialect
 ) -> tuple[list[Tree], list[Tree]]:
     """Return the messages and the system blocks of the groups."""
-    writer = WRITERS[dialect]
+    write_message = WRITERS[dialect]
     trees: list[Tree] = []
     system: list[Tree] = []
     index = 0
@@ -124,10 +125,10 @@ def _write(
             index += used
             continue
         group = groups[index]
-        written = writer.write_message(group.role, group.parts)
+        written = write_message(group.role, group.parts)
         trees.extend(written)
         if group.role == "system" and not written:
-            system.extend(writer.system_blocks(group.parts))
+            system.extend(system_blocks(group.parts))
         index += 1
     return trees, system
 
@@ -146,7 +147,11 @@ def _whole_message(
     if size == envelope.size:
         return envelope.raw, 1
     is_split = len(groups) == 2 and _envelope(groups[1], messages) is envelope
-    if is_split and size + len(groups[1].parts) == envelope.size:
+    if (
+        is_split
+        and size + len(groups[1].parts) == envelope.size
+        and _has_results_first(envelope.raw)
+    ):
         return envelope.raw, 2
     return None, 0
 
@@ -161,3 +166,10 @@ def _envelope(group: Group, messages: Sequence[Message]) -> Envelope | None:
         if message.envelope is not envelope or not any(part is own for own in message.parts):
             return None
     return envelope
+
+
+def _has_results_first(raw: Raw) -> bool:
+    """Return True when no result stands behind other content: the order providers ask for."""
+    message = raw.load()
+    kinds = [block.get("type") == "tool_result" for block in message.get("content") or ()]
+    return kinds == sorted(kinds, reverse=True)

@@ -315,7 +315,7 @@ def block_text(block: Json) -> str:
     return encode(block).decode("utf-8", "replace")
 
 
-IMAGE_TYPES = frozenset(("image", "image_url", "input_image"))
+IMAGE_TYPES = ("image", "image_url", "input_image")
 
 
 def digest(*pieces: bytes | str) -> bytes:

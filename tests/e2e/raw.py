@@ -18,7 +18,13 @@ MACHINE = re.compile(
     r"|task-notification|bash-input|bash-stdout|bash-stderr|environment_context"
     r"|user_instructions|command-name|command-message|tool_result id)\b"
 )
-OTHER_MACHINE = ("[Request interrupted by user", "This session is being continued from a previous")
+OTHER_MACHINE = (
+    "[Request interrupted by user",
+    "This session is being continued from a previous",
+    "Base directory for this skill: ",  # the body of a skill
+    "[Image: source: ",  # where a pasted image came from
+    "Tool loaded.",
+)
 ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 
 
@@ -119,23 +125,32 @@ def list_steps(document: Any) -> list[Step]:
     return steps
 
 
-def claude_steps(data: bytes, left_out: frozenset[int] = frozenset()) -> list[Step]:
+def claude_steps(data: bytes, rewound: dict[int, int]) -> list[Step]:
     """Return the cuts of a Claude Code log after each line that holds a person's words."""
-    said = [each for each in claude_said(data) if each.at not in left_out]
+    said = claude_said(data)
     ends = [m.end() for m in re.finditer(rb"\n", data)] + [len(data)]
     return [
-        Step(data[: ends[at - 1]], tuple(each.words for each in said if each.at <= at))
+        Step(
+            data[: ends[at - 1]],
+            tuple(e.words for e in said if e.at <= at < rewound.get(e.at, len(ends) + 1)),
+        )
         for at in sorted({each.at for each in said})
     ]
 
 
-def read_steps(path: Path, left_out: frozenset[int] = frozenset()) -> list[Step]:
-    """Return the cuts of a file of either kind."""
+def read_steps(path: Path, rewound: dict[int, int] | None = None) -> list[Step]:
+    """Return the cuts of a file of either kind.
+
+    Args:
+        path: A log or a message list.
+        rewound: Line of words the person took back -> line that took them back.
+    """
+    rewound = rewound or {}
     data = path.read_bytes()
     if path.suffix == ".jsonl":
-        return claude_steps(data, left_out)
+        return claude_steps(data, rewound)
     document = json.loads(data)
     if isinstance(document, dict) and "loglines" in document:
         lines = b"".join(json.dumps(line).encode() + b"\n" for line in document["loglines"])
-        return claude_steps(lines, left_out)
+        return claude_steps(lines, rewound)
     return list_steps(document)

@@ -1,0 +1,116 @@
+"""Calls a provider would refuse: bad names leave with their results, bad ids are replaced on both."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from recap.transcript.convert import with_call_id
+from recap.transcript.limits import exceeded
+from recap.transcript.model import Dialect, Part, PartKind, digest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from recap.select.outline import Group
+    from recap.select.vendor.notes import Notes
+
+WORD = re.compile(r"[A-Za-z0-9_-]+")
+"""Anthropic's call ids and OpenAI's function names."""
+
+
+def without_refused_calls(groups: list[Group], dialect: Dialect, notes: Notes) -> list[Group]:
+    """Return groups without the calls whose tool name the vendor refuses, and their results.
+
+    The results of a block stand in the order of its calls, so the k-th of each belong together.
+    """
+    adapted: list[Group] = []
+    refused: list[bool] = []
+    for group in groups:
+        if group.role == "assistant":
+            refused = [not is_call_name(p.name, dialect) for p in group.parts if p.kind == "call"]
+            notes["call-name"] += sum(refused)
+            group = _kept(group, refused, "call")
+        elif group.role == "tool":
+            group = _kept(group, refused, "result")
+        if any(part.kind != "thinking" for part in group.parts):
+            adapted.append(group)
+    return adapted
+
+
+def _kept(group: Group, refused: Sequence[bool], kind: PartKind) -> Group:
+    """Return the group without its k-th part of a kind where ``refused[k]``."""
+    if not any(refused):
+        return group
+    verdicts = iter(refused)
+    return group.with_parts(
+        [
+            (part, at)
+            for part, at in zip(group.parts, group.messages, strict=True)
+            if not (part.kind == kind and next(verdicts, False))
+        ]
+    )
+
+
+def is_call_name(name: str, dialect: Dialect) -> bool:
+    """Return True when the provider accepts the name of a tool in a call."""
+    if dialect == "openai":
+        return WORD.fullmatch(name) is not None
+    return bool(name) and not exceeded(len(name), dialect, "name_chars")
+
+
+def usable_ids(groups: list[Group], dialect: Dialect, notes: Notes) -> list[Group]:
+    """Return groups in which every call id is legal, and unique where the vendor asks for it.
+
+    Anthropic wants ids unique in the whole list, OpenAI within one message.
+    """
+    taken: set[str] = set()
+    adapted: list[Group] = []
+    renamed: dict[str, list[str]] = {}
+    for group in groups:
+        if group.role == "assistant":
+            if dialect == "openai":
+                taken = set()
+            renamed = {}
+            parts = [_unique_id(part, taken, renamed, dialect, notes) for part in group.parts]
+        elif group.role == "tool":
+            parts = [_answering(part, renamed) for part in group.parts]
+        else:
+            adapted.append(group)
+            continue
+        changed = any(new is not old for new, old in zip(parts, group.parts, strict=True))
+        adapted.append(
+            group.with_parts(list(zip(parts, group.messages, strict=True))) if changed else group
+        )
+    return adapted
+
+
+def _unique_id(
+    part: Part, taken: set[str], renamed: dict[str, list[str]], dialect: Dialect, notes: Notes
+) -> Part:
+    if part.kind != "call":
+        return part
+    new_id = part.call_id
+    is_legal = bool(WORD.fullmatch(new_id)) if dialect == "anthropic" else bool(new_id)
+    if not is_legal:
+        new_id = f"call_{digest(part.call_id, part.digest).hex()[:16]}"
+    base, copy = new_id, 1
+    while new_id in taken:
+        copy += 1
+        new_id = f"{base}_{copy}"
+    taken.add(new_id)
+    renamed.setdefault(part.call_id, []).append(new_id)
+    if new_id == part.call_id:
+        return part
+    notes["call-id-replaced"] += 1
+    return with_call_id(part, new_id)
+
+
+def _answering(part: Part, renamed: dict[str, list[str]]) -> Part:
+    new_ids = renamed.get(part.call_id)
+    if not new_ids:
+        return part
+    new_id = new_ids.pop(0) if len(new_ids) > 1 else new_ids[0]
+    if new_id == part.call_id:
+        return part
+    return with_call_id(part, new_id)
