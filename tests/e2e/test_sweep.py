@@ -16,11 +16,11 @@ from math import floor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from recap.transcript.formats import read_bytes
 
 import recap
 from recap.config import Settings
 from recap.session import Compaction, compact_transcript
+from recap.transcript.formats import read_bytes
 from tests.e2e.raw import Step, human, read_steps, texts_of
 
 if TYPE_CHECKING:

@@ -1,0 +1,89 @@
+"""`compact` is total: whatever the list holds, the result is valid or the error names the caller's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recap
+from tests.transcript.check_examples import ANTHROPIC, MORE_ANTHROPIC, MORE_OPENAI, OPENAI
+
+LARGE = {"message-count", "request-bytes", "content-chars"}
+EXAMPLES = [
+    pytest.param(dialect, example, id=f"{dialect}-{number}-{code}")
+    for dialect, examples in (
+        ("anthropic", [*ANTHROPIC.items(), *MORE_ANTHROPIC]),
+        ("openai", [*OPENAI.items(), *MORE_OPENAI]),
+    )
+    for number, (code, example) in enumerate(examples)
+    if code not in LARGE and isinstance(example.broken, (list, dict))
+]
+
+
+@pytest.mark.parametrize(("dialect", "example"), EXAMPLES)
+@pytest.mark.parametrize("request_text", [None, "go on please"])
+def test_every_input_the_validator_refuses_becomes_a_valid_context(
+    dialect: str, example: Any, request_text: str | None
+):
+    for value in example:
+        done = recap.compact(value, request_text, dialect=dialect, retention="1")
+        errors = [f for f in recap.check(done.messages, dialect) if f.severity == "error"]
+        assert {f.code for f in errors} <= {"no-messages", *done.report.over_limit}
+        if request_text:
+            said = [m["content"] for m in done.messages if m["role"] != "system"]
+            assert said[-1] == request_text
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+KEYS = st.sampled_from(
+    ["role", "content", "type", "text", "id", "tool_use_id", "tool_call_id", "tool_calls", "name",
+     "input", "function", "arguments", "thinking", "signature", "source", "is_error"]
+)  # fmt: skip
+WORDS = st.sampled_from(
+    ["user", "assistant", "system", "tool", "text", "tool_use", "tool_result", "thinking", "image",
+     "server_tool_use", "web_search_tool_result", "a", "b", "", " ", "{}", "\ud83d"]
+)  # fmt: skip
+VALUES = st.recursive(
+    SCALARS | WORDS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=6),
+    max_leaves=12,
+)
+MESSAGES = st.fixed_dictionaries(
+    {"role": st.sampled_from(["user", "assistant", "system", "tool"]), "content": VALUES}
+)
+
+
+@given(st.lists(MESSAGES | VALUES, max_size=8), st.sampled_from(["anthropic", "openai", "auto"]))
+def test_any_json_is_survived(messages: list[Any], dialect: str):
+    done = recap.compact(messages, "and now?", dialect=dialect, retention="0.5")
+    errors = [f for f in recap.check(done.messages, done.report.dialect) if f.severity == "error"]
+    assert {f.code for f in errors} <= set(done.report.over_limit)
+
+
+@given(st.lists(MESSAGES, max_size=8), st.sampled_from(["anthropic", "openai"]))
+def test_any_json_is_survived_in_the_other_dialect(messages: list[Any], to: Any):
+    done = recap.compact(messages, "and now?", retention="1", to=to)
+    assert [f for f in recap.check(done.messages, to) if f.severity == "error"] == []
+    assert recap.compact(messages, "and now?", retention="1", to=to).to_json() == done.to_json()
+
+
+def test_the_input_is_not_changed():
+    import copy
+
+    messages = [
+        {"role": "user", "content": "a"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "x y", "name": "n", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "x y", "content": "\ud83d"}]},
+    ]  # fmt: skip
+    before = copy.deepcopy(messages)
+    recap.compact(messages, "go", retention="1")
+    assert messages == before
+
+
+def test_nothing_in_gives_nothing_out():
+    done = recap.compact([])
+    assert done.messages == []
+    assert not done.report.is_effective
