@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, TypeGuard
 
 from recap.transcript.authors import OMISSION_PREFIX, author_in, mark_steering
@@ -67,6 +68,8 @@ REASONING_KEYS = ("reasoning_content", "reasoning")
 
 CALL_BODIES = {"function": "arguments", "custom": "input"}
 """Kind of call -> key of its arguments."""
+
+_REFUSED_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 
 IMAGES_OF_RESULT = f"{OMISSION_PREFIX}images of the results above]"
 """Stands before images that results of another dialect held: tool messages have no place for them."""
@@ -319,7 +322,8 @@ def _assistant(parts: Sequence[Part]) -> Tree:
 def _written_call(part: Part) -> Tree:
     if part.dialect == "openai":
         return part.raw
-    function = {"name": part.name, "arguments": arguments_text(part.payload())}
+    name = _REFUSED_IN_NAMES.sub("_", part.name)
+    function = {"name": name, "arguments": arguments_text(part.payload())}
     return {"id": part.call_id, "type": "function", "function": function}
 
 

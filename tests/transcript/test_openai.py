@@ -331,6 +331,12 @@ def test_images_of_foreign_results_follow_behind_all_results():
     assert {p.author for p in one(images).parts} == {"marker"}
 
 
+def test_the_name_of_a_foreign_call_keeps_to_the_vendors_letters():
+    block = {"type": "tool_use", "id": "a", "name": "fs.read:x", "input": {}}
+    message = anthropic.read(held([{"role": "assistant", "content": [block]}])).messages[0]
+    assert write("assistant", *message.parts) == [calling(call("a", "{}", "fs_read_x"))]
+
+
 def test_a_call_id_is_replaced_in_a_copy():
     raw = call("a")
     renamed = openai.with_call_id(one(calling(raw)).parts[0], "b")
