@@ -53,7 +53,9 @@ def build_graph(
             without it.
     """
     graph = ContextGraph.empty(OBSERVER) if graph is None else graph
-    last = turn_count(table) if turns is None else turns
+    last = turn_count(table) if turns is None else min(turns, turn_count(table))
+    if graph.turns >= last:
+        return graph
     repeats = find_repeats(table, settings.stale_overlap)
     observations = observe_turns(table, range(graph.turns, last))
     while batch := list(islice(observations, BATCH_TURNS)):

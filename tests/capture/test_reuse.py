@@ -7,12 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recap.blocks.table import build_table
 from recap.capture.reuse import RECOUNT_GROWTH, build_graph, observe_turns, turn_count
 from recap.config import Settings
+from recap.graph.codec import decode, encode
 from recap.graph.observation import TurnObservation
 from recap.graph.stale import find_repeats, mark_stale
 from recap.graph.state import ContextGraph
 from recap.graph.update import update
+from recap.transcript.formats import open_log
 from tests.graph.factories import Row, row, rows, table_of
 
 
@@ -149,6 +152,13 @@ def test_sessions_with_hardly_anything_give_a_graph(session):
     assert not graph.importance.any()
 
 
+def test_a_graph_that_knows_all_turns_stays_as_it_is():
+    table = table_of([row(0, "a"), row(0, wrote="a"), row(1, wrote="a")])
+    graph = build_graph(table, Settings())
+    assert build_graph(table, Settings(), graph=graph) is graph
+    assert build_graph(table, Settings(), turns=9) == graph, "there are two turns"
+
+
 def test_a_file_read_again_supersedes_the_first_reading():
     """B133: the same file stood several times in the context; the newest reading is the valid one."""
     names = "a b c d e f g h"
@@ -177,3 +187,26 @@ def test_a_long_session_folds_turn_by_turn_to_the_same_graph():
         graph = mark_stale(update(graph, found, settings), [found], repeats)
     assert (graph.superseded_by >= 0).any()
     assert build_graph(table, settings) == graph
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.slow)])
+def test_graphs_of_real_sessions_are_small_and_lose_no_edge(corpus, step):
+    settings = Settings()
+    paths = sorted((corpus / "swe-together").glob("*.json"))[::step]
+    assert paths
+    for path in paths:
+        table = build_table(open_log(path).messages)
+        graph = build_graph(table, settings)
+        data = encode(graph)
+        assert decode(data) == graph
+        assert len(data) <= 19_000 * max(1, len(table) / 130), "19 KB for up to 130 blocks"
+        assert graph.ids == table.ids
+        edges = {
+            (earlier, later)
+            for found in observe_turns(table)
+            for later, earlier, mass in zip(found.later, found.earlier, found.mass, strict=True)
+            if mass > settings.edge_threshold
+        }
+        assert edges == set(zip(graph.source, graph.target, strict=True))
+        assert 1 <= len(edges) / len(table) <= 5
