@@ -215,7 +215,9 @@ def demo_json(demo: Demo) -> dict[str, Json]:
 
 
 def _wanted(request: str, policy: str, retention: str) -> Wanted:
-    return Wanted(request, {"retention": retention, "policy": policy}, (), None)
+    from recap.config import Settings
+
+    return Wanted(request, Settings(retention=retention, policy=policy), (), None)
 
 
 def _names_in(table: BlockTable, blocks: Iterable[int]) -> frozenset[str]:

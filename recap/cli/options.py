@@ -63,13 +63,13 @@ class Wanted:
 
     Attributes:
         request: Text of the arriving request; None takes the last one of the session.
-        overrides: Settings given as options.
+        settings: In force for it.
         pins: Block ids to keep.
         graph_file: A graph written by ``observe``; None builds one.
     """
 
     request: str | None
-    overrides: Mapping[str, object]
+    settings: Settings
     pins: tuple[str, ...]
     graph_file: Path | None
 
@@ -82,7 +82,6 @@ class Wanted:
         self, transcript: Transcript, *, to: str | None = None, alternate: bool = False
     ) -> tuple[Compaction, float]:
         """Return the compaction and the seconds it took."""
-        settings, _ = settings_in_force(self.overrides)
         if not transcript.messages and self.request is None:
             raise InputError("the session holds no message; give a request with --request")
         from recap.session import compact_transcript
@@ -93,7 +92,7 @@ class Wanted:
             compaction = compact_transcript(
                 transcript,
                 self.request,
-                settings=settings,
+                settings=self.settings,
                 pins=self.pins,
                 graph=graph,
                 to=to,  # type: ignore[arg-type]  # click.Choice checked it
@@ -140,6 +139,8 @@ def selection_options(function: Callable[..., Any]) -> Callable[..., Any]:
     @settings_options
     @functools.wraps(function)
     def wrapped(**given: Any) -> Any:
+        if given["request_file"] == STDIN and given["session"].path is None:
+            raise UsageError("only one of session and request can come from standard input")
         named = {
             "retention": given.pop("retention"),
             "policy": given.pop("policy"),
@@ -148,7 +149,7 @@ def selection_options(function: Callable[..., Any]) -> Callable[..., Any]:
         graph_file = given.pop("graph_file")
         wanted = Wanted(
             _request_text(given.pop("request"), given.pop("request_file")),
-            _merged(given.pop("overrides"), named),
+            settings_in_force(_merged(given.pop("overrides"), named))[0],
             given.pop("pins"),
             Path(graph_file) if graph_file else None,
         )

@@ -65,7 +65,7 @@ class Cli:
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         return subprocess.Popen(
             [sys.executable, "-c", "from recap.cli import main; main()", *arguments],
-            cwd=self.folder, env=self.environment(), **(pipes | options),
+            cwd=self.folder, **({"env": self.environment()} | pipes | options),
         )  # fmt: skip
 
 

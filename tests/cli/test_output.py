@@ -128,7 +128,9 @@ def test_a_line_of_several_lines_becomes_several() -> None:
     assert laid_out(Line("a\nb ", "bad"), 10) == [Line("a", "bad"), Line("b", "bad")]
 
 
-@given(st.lists(st.tuples(st.text(max_size=5), st.text(max_size=80)), min_size=1), st.integers(30, 90))
+@given(
+    st.lists(st.tuples(st.text(max_size=5), st.text(max_size=80)), min_size=1), st.integers(30, 90)
+)
 def test_no_line_of_a_table_is_wider_than_asked(rows: list[tuple[str, str]], width: int) -> None:
     table = Table(
         (Column("id"), Column("text", is_flexible=True)), tuple(Row(cells) for cells in rows)
