@@ -275,14 +275,16 @@ def parse(data: bytes, decoder: msgspec.json.Decoder[T]) -> Parsed[T]:
 
     Raises ValueError when it is no JSON.
     """
-    for twin in (bytes, strict_twin):  # bytes(data) is data
-        read = twin(data)
+    read = data
+    while True:
         try:
             return Parsed(decoder.decode(read), read)
         except (msgspec.DecodeError, RecursionError):
             if is_strict(read):
                 return Parsed(None, read)
-    raise ValueError("no JSON")
+        if read is not data or (twin := strict_twin(data)) == data:
+            raise ValueError("no JSON")
+        read = twin
 
 
 def _other_records(
@@ -310,7 +312,7 @@ def _salvaged(line: Line, decoder: msgspec.json.Decoder[T], report: Report) -> l
     """Return the records a bad line still holds, and report the line."""
     core = line.data.strip(b"\0 \t\r")
     begin = line.start + line.data.find(core)
-    tail = trailing_objects(core)
+    tail = trailing_objects(core) if b"{" in core else []
     cut = tail[0][0] if tail else len(core)
     spans = [*leading_objects(core[:cut]), *tail]
     is_filled = bool(tail) and not cut

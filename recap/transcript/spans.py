@@ -133,7 +133,10 @@ def strict_twin(data: bytes) -> bytes:
     Lone surrogates, NaN, infinities, bad UTF-8 and control characters go; so every span of the twin
     is a span of the original, and keys, types and ids can be read from it.
     """
-    return _LOOSE.sub(_neutral, data.translate(_PRINTABLE))
+    plain = data.translate(_PRINTABLE)
+    if b"\\u" in plain or b"NaN" in plain or b"Infinity" in plain:
+        return _LOOSE.sub(_neutral, plain)
+    return plain
 
 
 def _neutral(match: re.Match[bytes]) -> bytes:
