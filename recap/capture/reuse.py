@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from recap.graph.observation import TurnObservation
-from recap.graph.ranges import ranges
 from recap.graph.stale import find_repeats, mark_stale
 from recap.graph.state import ContextGraph
 from recap.graph.update import update_all
@@ -167,7 +166,7 @@ def _use(
     term, first = np.unique(incidence.term[wrote], return_index=True)
     last_writer = incidence.block[wrote[first]]
     counts = frequency[term]
-    holder = incidence.posting[ranges(incidence.posting_starts[term], counts)]
+    holder = incidence.posting[_runs(incidence.posting_starts[term], counts)]
     is_before = holder < np.repeat(last_writer, counts)
     gain = np.repeat(weight[term], counts)
     return _sums(holder[is_before], gain[is_before], turn.stop)
@@ -185,6 +184,13 @@ def _support(
     shared = _sums(of_pair, weight[incidence.term[entries][is_known]], len(pairs))
     later, earlier = np.divmod(pairs, turn.stop) if len(pairs) else (pairs, pairs)
     return later.astype(np.int32), earlier.astype(np.int32), shared
+
+
+def _runs(starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return ``start, start + 1, ...`` for each start, ``size`` of them, one run after the other."""
+    shifts = starts - (np.cumsum(sizes) - sizes)
+    runs: npt.NDArray[np.int64] = np.arange(int(sizes.sum())) + np.repeat(shifts, sizes)
+    return runs
 
 
 def _sums(

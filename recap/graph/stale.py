@@ -44,15 +44,16 @@ class Repeats(NamedTuple):
 
 
 def find_repeats(table: BlockTable, overlap: float) -> Repeats:
-    """Return the pairs a < b with |I(a) & I(b)| >= overlap * |I(a)|, exactly.
+    """Return the pairs a < b with |I(a) & I(b)| / |I(a)| >= overlap.
 
-    A block that holds enough of a's identifiers holds a few of its rarest ones: only blocks that do
-    are compared, so that the cost grows with the blocks and not with their pairs. A longer table
-    has the same pairs, and more.
+    For each a the first ``MOST_REPEATS`` of them, so that a longer table has the same pairs and
+    more. A block that holds enough of a's identifiers holds a few of its rarest ones: only blocks
+    that do are compared, and the cost grows with the blocks, not with their pairs.
     """
     index = table.index
     sizes = np.diff(index.starts)
     needed = np.ceil(overlap * sizes).astype(np.int64)
+    needed -= (needed - 1) / np.maximum(sizes, 1) >= overlap  # 0.55 * 20 is above 11
     needed_keys = np.minimum(needed, KEY_HITS)
     can_go_stale = (sizes >= FEWEST_IDENTIFIERS) & ~table.is_user
     keys = _rarest(index, sizes - needed + needed_keys)

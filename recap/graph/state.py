@@ -99,25 +99,50 @@ def align(graph: ContextGraph, table_ids: tuple[str, ...]) -> AlignedGraph:
     Blocks and edges that the table does not hold are left out. Costs a few array copies when one
     list of ids continues the other, as in a session that grows; a dictionary of the ids otherwise.
     """
-    row = locate(graph.ids, table_ids)
-    is_held = row >= 0
-    rows = row[is_held]
-    importance = np.zeros(len(table_ids))
-    is_observed = np.zeros(len(table_ids), np.bool_)
-    is_stale = np.zeros(len(table_ids), np.bool_)
-    importance[rows] = graph.importance[is_held]
-    is_observed[rows] = graph.is_observed[is_held]
-    is_superseded = (graph.superseded_by >= 0) & is_held[graph.superseded_by]
-    is_stale[rows] = is_superseded[is_held]
+    shared = min(len(graph.ids), len(table_ids))
+    if graph.ids[:shared] == table_ids[:shared]:
+        return _cut_or_padded(graph, shared, len(table_ids))
+    return _rearranged(graph, locate(graph.ids, table_ids), len(table_ids))
 
-    source, target, mass = row[graph.source], row[graph.target], graph.mass.astype(np.float64)
-    is_inside = (source >= 0) & (target > source)
+
+def _cut_or_padded(graph: ContextGraph, shared: int, count: int) -> AlignedGraph:
+    importance = np.zeros(count)
+    is_observed = np.zeros(count, np.bool_)
+    is_stale = np.zeros(count, np.bool_)
+    superseded_by = graph.superseded_by[:shared]
+    importance[:shared] = graph.importance[:shared]
+    is_observed[:shared] = graph.is_observed[:shared]
+    is_stale[:shared] = (superseded_by >= 0) & (superseded_by < shared)
+    source, target, mass = graph.source, graph.target, graph.mass.astype(np.float64)
+    is_inside = (source < target) & (target < shared)
     if not is_inside.all():
         source, target, mass = source[is_inside], target[is_inside], mass[is_inside]
-    if not (rows[1:] > rows[:-1]).all():  # the table has another order than the graph
-        order = np.lexsort((source, -mass, target))
-        source, target, mass = source[order], target[order], mass[order]
     return AlignedGraph(importance, is_observed, is_stale, source, target, mass)
+
+
+def _rearranged(graph: ContextGraph, row: npt.NDArray[np.int32], count: int) -> AlignedGraph:
+    """Return the graph with its blocks at the given rows; -1 leaves a block out."""
+    is_held = row >= 0
+    rows = row[is_held]
+    importance = np.zeros(count)
+    is_observed = np.zeros(count, np.bool_)
+    is_stale = np.zeros(count, np.bool_)
+    is_superseded = (graph.superseded_by >= 0) & is_held[graph.superseded_by]
+    importance[rows] = graph.importance[is_held]
+    is_observed[rows] = graph.is_observed[is_held]
+    is_stale[rows] = is_superseded[is_held]
+    source, target = row[graph.source], row[graph.target]
+    is_inside = (source >= 0) & (source < target)
+    source, target, mass = source[is_inside], target[is_inside], graph.mass[is_inside]
+    order = np.lexsort((source, -mass, target))
+    return AlignedGraph(
+        importance,
+        is_observed,
+        is_stale,
+        source[order],
+        target[order],
+        mass[order].astype(np.float64),
+    )
 
 
 def locate(ids: tuple[str, ...], within: tuple[str, ...]) -> npt.NDArray[np.int32]:

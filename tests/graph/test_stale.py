@@ -36,7 +36,7 @@ def reference_pairs(session: list[Row], overlap: float) -> list[tuple[int, int]]
         found = [
             b
             for b in range(a + 1, len(session))
-            if len(held & (session[b].held | session[b].wrote)) >= overlap * len(held)
+            if len(held & (session[b].held | session[b].wrote)) / len(held) >= overlap
         ]
         pairs += [(b, a) for b in found[:MOST_REPEATS]]
     return [(a, b) for b, a in sorted(pairs)]
@@ -57,6 +57,11 @@ def test_a_longer_session_has_the_same_repeats_and_more(session, cut):
 )
 def test_the_overlap_counts_identifiers_of_the_earlier_block(shared, is_repeated):
     assert bool(pairs_of([row(0, EIGHT), row(0, shared)])) is is_repeated
+
+
+def test_an_overlap_is_not_missed_by_rounding():
+    names = "abcdefghijklmnopqrst"
+    assert pairs_of([row(0, " ".join(names)), row(0, " ".join(names[:11]))], 0.55) == [(0, 1)]
 
 
 def test_user_blocks_are_never_repeated_but_repeat_others():
