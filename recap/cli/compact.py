@@ -22,6 +22,7 @@ from recap.cli.output import (
     Element,
     Line,
     byte_size,
+    complain,
     counted,
     is_terminal,
     milliseconds,
@@ -90,14 +91,27 @@ def command(
     else:
         say_bytes(data)
         note(headline(compaction.report, seconds))
+    if compaction.report.over_limit:
+        complain(
+            f"the result is {standing(compaction.report)}: what exceeds the limits is protected or "
+            "belongs to the current turn; `recap explain` shows it"
+        )
+        raise click.exceptions.Exit(1)
 
 
 def headline(report: Report, seconds: float) -> str:
     """Return the one line that says what was done."""
     return (
         f"{number(report.kept_chars)} of {number(report.history_chars)} characters kept in "
-        f"{milliseconds(seconds)}, no model call, valid for {NAMES[report.dialect]}"
+        f"{milliseconds(seconds)}, no model call, {standing(report)}"
     )
+
+
+def standing(report: Report) -> str:
+    """Return whether the provider would take the result."""
+    if report.over_limit:
+        return f"too large for {NAMES[report.dialect]} ({', '.join(report.over_limit)})"
+    return f"valid for {NAMES[report.dialect]}"
 
 
 def report_lines(compaction: Compaction, size: int) -> list[Element]:

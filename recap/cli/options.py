@@ -76,7 +76,11 @@ class Wanted:
     @property
     def asked(self) -> str:
         """The request in one line."""
-        return preview(self.request, REQUEST_PREVIEW) if self.request else "the last one of the session"
+        return (
+            preview(self.request, REQUEST_PREVIEW)
+            if self.request
+            else "the last one of the session"
+        )
 
     def compact(
         self, transcript: Transcript, *, to: str | None = None, alternate: bool = False

@@ -309,3 +309,16 @@ def test_a_long_read_says_so_on_a_terminal_only(cli: Cli) -> None:
     process.communicate(b"", timeout=60)
     os.close(ours)
     assert process.returncode == 0
+
+
+def test_a_result_over_a_limit_of_the_provider_is_written_and_said(
+    cli: Cli, tmp_path: Path
+) -> None:
+    mark = {"type": "ephemeral"}
+    blocks = [{"type": "text", "text": f"word {n}", "cache_control": mark} for n in range(5)]
+    (tmp_path / "list.json").write_text(json.dumps([{"role": "user", "content": blocks}]))
+    result = cli("compact", "list.json")
+    assert result.status == 1
+    assert len(result.json()[0]["content"]) == 5
+    assert "too large for Anthropic Messages (cache-markers)" in result.err
+    assert "valid for" not in cli("compact", "list.json", "--dry-run").out
