@@ -11,13 +11,13 @@ from itertools import chain
 from typing import TYPE_CHECKING
 from unicodedata import normalize
 
-from recap.blocks.names import COLON, is_noise, names_of, parts_of, words_of
+from recap.blocks.names import COLON, MAX_WORD_CHARS, is_noise, names_of, parts_of, words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-MEMO_TOKENS = 1 << 16
-"""Tokens remembered per process; when the memo is full it starts afresh."""
+MEMO_TOKENS = 1 << 17
+"""Tokens remembered per process, 30 MiB; when the memo is full it starts afresh."""
 
 MAX_LITERAL_WORDS = 5
 
@@ -35,30 +35,36 @@ _SEPARATE = bytes(
 _QUOTES = tuple(quote.encode() for quote in "“”„«»")
 _WIDE_QUOTES = tuple(quote.encode() for quote in "「」『』")
 _WIDE_PUNCTUATION = b"\xe3\x80"  # U+3000-303F; the third byte is dropped as well
-_LITERALS = tuple(
-    re.compile(pattern).findall
-    for pattern in (
-        rb'"([\w\x80-\xff][^"\n\\]{1,64}+)\\*"',
-        rb"'(?<!\w\w')([\w\x80-\xff][^'\n\\]{1,64}+)\\*'(?!\w)",  # no apostrophes
-        rb"`([\w\x80-\xff][^`\n\\]{1,64}+)\\*`",
-    )
+_DOUBLE_QUOTED = re.compile(rb'"([\w\x80-\xff][^"\n\\]{1,64}+)\\*"')
+_SINGLE_QUOTED = re.compile(  # and no apostrophes
+    rb"'(?<!\w\w')([\w\x80-\xff][^'\n\\]{1,64}+)\\*'(?!\w)"
 )
-_PLAIN_WORD = re.compile(r"[^\W\d_]{3,24}")
+_BACKTICKED = re.compile(rb"`([\w\x80-\xff][^`\n\\]{1,64}+)\\*`")
+_PLAIN_WORD = re.compile(r"[^\W\d_]{2,}")
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 
 
 class _Memo(dict[bytes, tuple[str, ...]]):
-    """A function of bytes that remembers its results, within bounds."""
+    """What tokens name, remembered within bounds; most name nothing and are kept apart."""
 
     def __init__(self, function: Callable[[str], frozenset[str]]) -> None:
         self.function = function
+        self.nameless: set[bytes] = set()
+
+    def names(self, tokens: set[bytes]) -> Iterator[str]:
+        """Return the names of all tokens."""
+        return chain.from_iterable(map(self.__getitem__, tokens - self.nameless))
 
     def __missing__(self, token: bytes) -> tuple[str, ...]:
         text = token.decode("utf-8", "ignore")
         found = tuple(self.function(text if text.isascii() else normalize("NFC", text)))
-        if len(self) >= MEMO_TOKENS:
+        if len(self) + len(self.nameless) >= MEMO_TOKENS:
             self.clear()
-        self[token] = found
+            self.nameless = set()
+        if found:
+            self[token] = found
+        else:
+            self.nameless.add(token)
         return found
 
 
@@ -78,13 +84,9 @@ def identifiers(text: str) -> frozenset[str]:
         data.replace(b"::", joint * 2).replace(b":/", joint + b"/").replace(b":\\", joint + b"\\")
     )
     tokens = set(joined.translate(_SEPARATE).split())
-    literals = set(chain.from_iterable(find(data) for find in _LITERALS))
-    return frozenset(
-        chain(
-            chain.from_iterable(map(_NAMES.__getitem__, tokens)),
-            chain.from_iterable(map(_QUOTED.__getitem__, literals)),
-        )
-    )
+    literals = set(_DOUBLE_QUOTED.findall(data))
+    literals.update(_SINGLE_QUOTED.findall(data), _BACKTICKED.findall(data))
+    return frozenset(chain(_NAMES.names(tokens), _QUOTED.names(literals)))
 
 
 def request_terms(text: str) -> frozenset[str]:
@@ -93,7 +95,7 @@ def request_terms(text: str) -> frozenset[str]:
     "the turn key function" then meets blocks that hold ``turn_key`` through its parts.
     """
     words = _PLAIN_WORD.findall(normalize("NFC", _visible(text)))
-    return identifiers(text) | parts_of(words)
+    return identifiers(text) | parts_of([word for word in words if len(word) <= MAX_WORD_CHARS])
 
 
 def _plain_quotes(data: bytes) -> bytes:

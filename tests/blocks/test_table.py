@@ -136,6 +136,7 @@ def test_a_given_segmentation_decides_what_belongs_to_the_table():
     whole = segment(messages)
     table = build_table(messages, Segmentation(whole.blocks[:2], whole.fixed, ()))
     assert_equal(table, build_table(messages).prefix(2))
+    assert_equal(table.extend(messages, whole), build_table(messages))
 
 
 def test_arrays_of_a_prefix_are_shared():
