@@ -316,9 +316,17 @@ def test_a_result_over_a_limit_of_the_provider_is_written_and_said(
 ) -> None:
     mark = {"type": "ephemeral"}
     blocks = [{"type": "text", "text": f"word {n}", "cache_control": mark} for n in range(5)]
-    (tmp_path / "list.json").write_text(json.dumps([{"role": "user", "content": blocks}]))
+    call = {"type": "tool_use", "id": "t", "name": "Read", "input": {}}
+    answer = {"type": "tool_result", "tool_use_id": "t", "content": "x"}
+    messages = [
+        {"role": "user", "content": "Read it"},
+        {"role": "assistant", "content": [call]},
+        {"role": "user", "content": [answer]},
+        {"role": "user", "content": blocks},
+    ]
+    (tmp_path / "list.json").write_text(json.dumps(messages))
     result = cli("compact", "list.json")
     assert result.status == 1
-    assert len(result.json()[0]["content"]) == 5
+    assert result.json()[-1]["content"] == blocks
     assert "too large for Anthropic Messages (cache-markers)" in result.err
     assert "valid for" not in cli("compact", "list.json", "--dry-run").out
