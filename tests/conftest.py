@@ -6,6 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A loaded computer is slow, not wrong; pytest's own timeout ends what hangs.
+settings.register_profile("recap", deadline=None)
+settings.load_profile("recap")
 
 ROOT = Path(__file__).resolve().parent.parent
 
