@@ -87,8 +87,12 @@ def _export_records(document: Slice, report: Report) -> Iterator[Record[Line]]:
     lines = members(document).get("loglines")
     for number, raw in enumerate(elements(lines) if lines else (), 1):
         report.counts["lines"] = number
-        if isinstance(raw, Slice):
+        assert isinstance(raw, Slice)
+        try:
             parsed: Parsed[Line] = parse(raw.dump(), DECODER)
+        except ValueError:
+            report.add("bad-line", f"this element at byte {raw.start:,} cannot be read", number)
+        else:
             yield Record(number, raw.start, parsed.data, parsed.value, raw.is_clean)
 
 

@@ -62,7 +62,10 @@ class Input:
 
     @cached_property
     def value(self) -> tuple[Slice, Json] | None:
-        """The whole input as one JSON value, on one line or many; None when it is none."""
+        """The whole input as one JSON value; None when it has records, or is no JSON.
+
+        A single message is a record: the first line of a list with one message a line.
+        """
         lines = (line for line in split_lines(self.source) if line.data.strip())
         first = next(lines, None)
         if first is None or (next(lines, None) and _is_json(first.data)):
@@ -71,6 +74,8 @@ class Input:
         try:
             value, read = parse(data, _ANY)
         except ValueError:
+            return None
+        if isinstance(value, dict) and isinstance(value.get("role"), str):
             return None
         clean = read is data and is_strict(data)
         return Slice(self.source, first.start, self.source.size, clean), value
@@ -220,6 +225,20 @@ def read_bytes(data: bytes, *, format: str | None = None, name: str = "<bytes>")
     return _read(ByteSource(data, name), format)
 
 
+def recognise(path: str | os.PathLike[str]) -> tuple[str, str]:
+    """Return the name of a file's format and what shows it; of a log only its head is read.
+
+    Raises:
+        InputError: There is no such file, or it cannot be read.
+        UnknownFormatError: It is of no known format.
+    """
+    given = Input(open_source(Path(path), held_bytes=0))
+    if given.is_blank:
+        return EMPTY, "the input is empty"
+    format, evidence = _recognised(given)
+    return format.name, evidence
+
+
 def _read(source: Sized, name: str | None) -> Transcript:
     asked = _named(name) if name else None
     given = Input(source)
@@ -229,10 +248,14 @@ def _read(source: Sized, name: str | None) -> Transcript:
             empty.name, empty.dialect, (), evidence="the input is empty", bytes_read=source.size
         )
     if asked:
-        return _read_as(asked, given, "the caller's word")
+        return _read_as(asked, "the caller's word", given)
+    return _read_as(*_recognised(given), given)
+
+
+def _recognised(given: Input) -> tuple[Format, str]:
     for format in FORMATS:
         if evidence := format.detect(given.sample):
-            return _read_as(format, given, evidence)
+            return format, evidence
     raise _refusal(given)
 
 
@@ -243,7 +266,7 @@ def _named(name: str) -> Format:
     raise UsageError(f"unknown format {name!r}: use one of {', '.join(READ)}")
 
 
-def _read_as(format: Format, given: Input, evidence: str) -> Transcript:
+def _read_as(format: Format, evidence: str, given: Input) -> Transcript:
     if format.read is None:
         raise UnknownFormatError(
             f"{given.source.name}: this is {format.name} ({evidence}), which is not read yet; "

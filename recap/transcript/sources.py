@@ -95,10 +95,10 @@ class FileSource:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-def open_source(path: Path) -> ByteSource | FileSource:
+def open_source(path: Path, *, held_bytes: int = HELD_BYTES) -> ByteSource | FileSource:
     """Open a file for reading. Raises InputError when it is missing, a folder or unreadable.
 
-    A pipe is read to its end.
+    A file of up to ``held_bytes`` is read into memory; a pipe is read to its end.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
@@ -111,7 +111,7 @@ def open_source(path: Path) -> ByteSource | FileSource:
     name = str(path)
     if stat.S_ISREG(status.st_mode):
         source = FileSource(descriptor, status.st_size, name)
-        if source.size > HELD_BYTES:
+        if source.size > held_bytes:
             return source
         return ByteSource(source.read(0, source.size), name)
     try:
