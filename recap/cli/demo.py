@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from recap.cli.blocks import KIND_WORDS, block_preview, why
+from recap.cli.blocks import block_preview, why
 from recap.cli.command import Command
 from recap.cli.compact import headline, report_json
 from recap.cli.options import Wanted, json_option
@@ -41,8 +41,8 @@ KEPT_RULES = ("expanded", "protected:user", "protected:edit", "coverage", "recen
 """One kept row is shown of each of these rules."""
 
 DROPPED_ROWS = 3
-LISTED_NAMES = 3
-WRAP = 96
+LISTED_WIDTH = 50
+WRAP = 76
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def lines(demo: Demo) -> list[Element]:
     decisions = demo.compaction.selection.decisions()
     kept, dropped = kept_rows(decisions), dropped_rows(decisions)
     return [
-        Line("A coding session, written for this demo", "strong"),
+        Line("A coding session, written for this demo; every number is measured now", "strong"),
         f"  {session_line(demo)}",
         *(f"  {line}" for line in wrap(f"Next request: {demo.request}", WRAP)),
         "",
@@ -137,7 +137,6 @@ def lines(demo: Demo) -> list[Element]:
         "",
         *needs_lines(demo.needs),
         "",
-        "The session and its next turn were written for this demo; every number is measured now.",
         *next_commands(demo.path),
     ]
 
@@ -177,8 +176,7 @@ def needs_lines(needs: Needs) -> list[str]:
     """Return what the next turn needed and what was kept of it."""
     neither = needs.needed - needs.recap - needs.newest
     return [
-        f"The next turn wrote {len(needs.needed)} names of this session that neither the request nor "
-        "a file it read again had shown it.",
+        f"The next turn wrote {len(needs.needed)} names that only the history had shown it.",
         f"  Recap kept         {len(needs.recap)}",
         f"  newest first kept  {len(needs.newest)} with as many characters",
         f"  only with Recap    {_listed(needs.recap - needs.newest)}",
@@ -235,7 +233,6 @@ def _rows(table: BlockTable, shown: Sequence[Decision], decisions: Sequence[Deci
     columns = (
         Column(""),
         Column("turn", "right"),
-        Column("kind"),
         Column("chars", "right"),
         Column("why"),
         Column("begins with", is_flexible=True),
@@ -247,7 +244,6 @@ def _rows(table: BlockTable, shown: Sequence[Decision], decisions: Sequence[Deci
                 (
                     "kept" if decision.is_kept else "dropped",
                     str(decision.turn),
-                    KIND_WORDS.get(decision.kind, decision.kind),
                     number(decision.cost_chars),
                     _reason(decision, decisions),
                     block_preview(table.messages, table.blocks[decision.index]),
@@ -262,9 +258,8 @@ def _rows(table: BlockTable, shown: Sequence[Decision], decisions: Sequence[Deci
 def _reason(decision: Decision, decisions: Sequence[Decision]) -> str:
     if decision.pulled_by is None:
         return why(decision)
-    return (
-        f"revived: turn {decisions[decision.pulled_by].turn} leans on it ({decision.edge_mass:.2f})"
-    )
+    supported = decisions[decision.pulled_by]
+    return f"revived by turn {supported.turn} ({decision.edge_mass:.2f})"
 
 
 def _is_whole(name: str) -> bool:
@@ -273,7 +268,11 @@ def _is_whole(name: str) -> bool:
 
 
 def _listed(names: frozenset[str]) -> str:
-    """Return names in one line, the longest first: they say most."""
+    """Return names in one short line, the longest first: they say most."""
     ordered = sorted(names, key=lambda name: (-len(name), name))
-    more = len(ordered) - LISTED_NAMES
-    return ", ".join(ordered[:LISTED_NAMES]) + (f" and {more} more" if more > 0 else "") or "none"
+    shown = ordered[:1]
+    for name in ordered[1:]:
+        if len(", ".join([*shown, name])) <= LISTED_WIDTH:
+            shown.append(name)
+    more = len(ordered) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "") or "none"
