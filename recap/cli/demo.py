@@ -259,7 +259,7 @@ def _reason(decision: Decision, decisions: Sequence[Decision]) -> str:
     if decision.pulled_by is None:
         return why(decision)
     supported = decisions[decision.pulled_by]
-    return f"revived by turn {supported.turn} ({decision.edge_mass:.2f})"
+    return f"revived, edge to turn {supported.turn} ({decision.edge_mass:.2f})"
 
 
 def _is_whole(name: str) -> bool:
