@@ -110,6 +110,7 @@ def test_quoted_literals_are_found(text: str, literal: str):
     "text",
     [
         "don't do it, it's fine",
+        "I don't see the authors' notes",
         '"' + "long " * 20 + '"',
         '"one two three four five six"',
         '": "',
