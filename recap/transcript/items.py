@@ -193,7 +193,9 @@ def _words(block: Json) -> str | None:
 def transcript_of(
     format: str, dialect: Dialect, messages: Iterable[Message], items: Sequence[Raw], report: Report
 ) -> Transcript:
-    """Return the transcript of a message list."""
+    """Return the transcript of a message list; an empty one is reported."""
+    if not items:
+        report.add("no-messages", "There is no list of messages in it.", 0, "warning")
     return Transcript(
         format=format,
         dialect=dialect,

@@ -109,6 +109,7 @@ ANTHROPIC = st.lists(
     _message("user", WORDS | _lists(_texts(WORDS) | ANTHROPIC_IMAGE | RESULTS))
     | _message("assistant", WORDS | _lists(_texts(WORDS) | CALLS | THINKING))
     | _message("system", WORDS),
+    min_size=1,
     max_size=4,
 )
 """Valid messages of Anthropic, in any order."""
@@ -134,6 +135,7 @@ OPENAI = st.lists(
     | _message("tool", WORDS | _lists(_texts(WORDS)), tool_call_id=IDS)
     | _message("system", WORDS)
     | _message("developer", WORDS),
+    min_size=1,
     max_size=4,
 )
 """Valid messages of OpenAI, in any order."""
@@ -161,6 +163,6 @@ MESSAGE_FIELDS: dict[str, st.SearchStrategy[Any]] = {
 }
 ROLES = st.sampled_from(["user", "assistant", "system", "tool", "function", "x"])
 MANGLED = st.lists(
-    JUNK | st.fixed_dictionaries({"role": ROLES}, optional=MESSAGE_FIELDS), max_size=3
+    JUNK | st.fixed_dictionaries({"role": ROLES}, optional=MESSAGE_FIELDS), min_size=1, max_size=3
 )
 """Messages with all kinds of faults."""

@@ -90,6 +90,13 @@ def test_a_request_document_is_read_with_its_system_text():
     assert words(transcript) == ["be brief", "fix it"]
 
 
+@pytest.mark.parametrize("document", [[], {}, user(), {"messages": "fix it"}])
+def test_a_document_without_a_list_is_reported(document):
+    transcript = read_messages(document)
+    assert transcript.messages == ()
+    assert codes(transcript) == [("no-messages", 0)]
+
+
 def test_messages_that_are_other_mappings_are_read_from_a_copy():
     content = (MappingProxyType({"type": "text", "text": "fix it"}),)
     transcript = read_messages([MappingProxyType(user(content))], "anthropic")

@@ -123,7 +123,9 @@ def test_a_result_without_words_is_blank(content):
     assert not result([ANTHROPIC_IMAGE]).is_blank
 
 
-@pytest.mark.parametrize("content", [5, True, {"a": 1}, [None], ["x"], [[1]], [{"type": 5}]])
+@pytest.mark.parametrize(
+    "content", [5, True, {"a": 1}, [None], ["x"], [[1]], [{"type": 5}], [{"type": {}}]]
+)
 def test_a_result_of_an_odd_kind_is_counted_as_its_json(content):
     part = result(content)
     assert part.cost_chars > 0
