@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
+import click
 import pytest
+
+from recap.cli import recap
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted(
     path for pattern in ("*.md", "docs/*.md", "[!.]*/README.md") for path in ROOT.glob(pattern)
 )
 FENCE = re.compile(r"^```(python|bash) run *\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SEPARATORS = ("&&", "||", "|", ";")
 LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)")
 
 
@@ -61,9 +67,27 @@ def test_marked_blocks_run_in_order(document: Path, tmp_path: Path) -> None:
         assert done.returncode == 0, f"{document.name}:{block.line}\n{done.stdout}{done.stderr}"
 
 
-def test_the_readme_has_marked_blocks_of_both_languages() -> None:
-    languages = {block.language for block in blocks_of(ROOT / "README.md")}
-    assert languages == {"python", "bash"}
+def test_the_readme_has_marked_blocks() -> None:
+    assert blocks_of(ROOT / "README.md")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_every_command_line_shown_exists(document: Path) -> None:
+    text = document.read_text(encoding="utf-8")
+    lines = "\n".join(re.findall(r"^```bash.*?\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+    for line in lines.splitlines():
+        for words in commands_of(line):
+            command = recap.get_command(click.Context(recap), words[1])
+            assert command is not None, line
+            options = {name for parameter in command.params for name in parameter.opts}
+            assert {w for w in words[2:] if w.startswith("-") and w != "-"} <= options, line
+
+
+def commands_of(line: str) -> list[list[str]]:
+    """Return the words of each call of ``recap`` in a line of shell."""
+    words = shlex.split(line, comments=True)
+    calls = [list(call) for is_end, call in groupby(words, SEPARATORS.__contains__) if not is_end]
+    return [call for call in calls if call[0] == "recap" and len(call) > 1]
 
 
 def test_a_failing_block_is_seen(tmp_path: Path) -> None:
