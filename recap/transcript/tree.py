@@ -40,7 +40,7 @@ def _resolved(tree: Tree, leaf: Callable[[Raw], Json]) -> Json:
     if isinstance(tree, str):
         return _strict_text(tree)
     if isinstance(tree, Mapping):
-        return {key: _resolved(value, leaf) for key, value in tree.items()}
+        return {_strict_text(key): _resolved(value, leaf) for key, value in tree.items()}
     if isinstance(tree, Sequence):
         return [_resolved(value, leaf) for value in tree]
     if isinstance(tree, float) and not math.isfinite(tree):
