@@ -52,7 +52,14 @@ if TYPE_CHECKING:
 
     from recap.transcript.tree import Tree
 
-__all__ = ["detect", "read", "with_call_id", "without_images", "write_message"]
+__all__ = [
+    "MessageReader",
+    "detect",
+    "read",
+    "with_call_id",
+    "without_images",
+    "write_message",
+]
 
 ROLES: Mapping[str, Role] = {
     "system": "system",
@@ -85,11 +92,11 @@ def read(document: Raw) -> Transcript:
     """Return the transcript of a message list, or of a document that holds one (tau-bench too)."""
     report = Report()
     items, _ = items_of(document)
-    messages = read_items(items, _Reader().read_message, report)
+    messages = read_items(items, MessageReader().read_message, report)
     return transcript_of("openai-chat", "openai", mark_steering(messages), items, report)
 
 
-class _Reader:
+class MessageReader:
     """Reads messages in order; legacy function calls have no ids, so their number names them."""
 
     def __init__(self) -> None:
@@ -98,6 +105,7 @@ class _Reader:
     def read_message(
         self, raw: Raw, fields: Fields, line: int, report: Report
     ) -> Sequence[Message]:
+        """Return the message; none, with a finding, for what has no role of this format."""
         name = fields.get("role")
         role = ROLES.get(name) if isinstance(name, str) else None
         if role is None:
