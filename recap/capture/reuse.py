@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from recap.graph.distinct import distinct
 from recap.graph.observation import TurnObservation
 from recap.graph.stale import find_repeats, mark_stale
 from recap.graph.state import ContextGraph
@@ -163,7 +164,7 @@ def _use(
     """Return per block the weight of its identifiers that the agent wrote after it in the turn."""
     entries = incidence.entries(turn.start, turn.stop)
     wrote = np.flatnonzero(incidence.wrote[entries])[::-1] + entries.start
-    term, first = np.unique(incidence.term[wrote], return_index=True)
+    term, first, _ = distinct(incidence.term[wrote])
     last_writer = incidence.block[wrote[first]]
     counts = frequency[term]
     holder = incidence.posting[_runs(incidence.posting_starts[term], counts)]
@@ -180,7 +181,7 @@ def _support(
     previous = incidence.previous[entries]
     is_known = previous >= 0
     pair = incidence.block[entries][is_known] * turn.stop + previous[is_known]
-    pairs, of_pair = np.unique(pair, return_inverse=True)
+    pairs, _, of_pair = distinct(pair)
     shared = _sums(of_pair, weight[incidence.term[entries][is_known]], len(pairs))
     later, earlier = np.divmod(pairs, turn.stop) if len(pairs) else (pairs, pairs)
     return later.astype(np.int32), earlier.astype(np.int32), shared

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from recap.graph.distinct import distinct
 from recap.select.pack import fill
 
 if TYPE_CHECKING:
@@ -46,10 +47,10 @@ def expand(graph: AlignedGraph, is_kept: BoolArray, cost_chars: IntArray, chars:
     """
     leads_out = is_kept[graph.target] & ~is_kept[graph.source]
     is_stale = graph.is_stale[graph.source]
-    stale = np.unique(graph.source[leads_out & is_stale]).astype(np.int64)
+    stale = distinct(graph.source[leads_out & is_stale]).values.astype(np.int64)
     edges = np.flatnonzero(leads_out & ~is_stale)
     # A block that did not fit where the first edge led to it does not fit later either.
-    source, first = np.unique(graph.source[edges], return_index=True)
+    source, first, _ = distinct(graph.source[edges])
     visits = np.argsort(first)
     filled = fill(source[visits].astype(np.int64), cost_chars, chars)
     edge = edges[first[np.searchsorted(source, filled.chosen)]]
