@@ -28,7 +28,6 @@ AGE_DECAY = 2.0
 REQUEST_FACTOR = 4.0
 """Weight of an identifier that the request names, relative to others (ours)."""
 
-
 SHORTLIST = 16
 """One in so many candidates stands on the shortlist of the greedy search; affects speed alone."""
 LEAST_SHORTLIST = 64

@@ -105,9 +105,9 @@ def test_the_shortlist_does_not_change_what_greedy_takes(retention: str) -> None
     rows = [
         Row(
             int(rng.integers(0, 60)),
-            " ".join(f"name_{i}" for i in rng.zipf(1.4, rng.integers(0, 9)).clip(max=90)),
+            " ".join(f"name_{i}" for i in rng.zipf(1.2, rng.integers(0, 9)).clip(max=150)),
         )
-        for _ in range(200)
+        for _ in range(300)
     ]
     case = Case(None, table_of(rows), Request("name_3"), Settings(retention=retention), ())
     s = select(*case[:4], policy="coverage")
