@@ -20,7 +20,18 @@ from recap.cli.blocks import block_preview, why
 from recap.cli.command import Command
 from recap.cli.compact import headline, report_json
 from recap.cli.options import Wanted, json_option
-from recap.cli.output import Column, Element, Line, Row, Table, byte_size, number, say, say_json
+from recap.cli.output import (
+    Column,
+    Element,
+    Line,
+    Row,
+    Table,
+    byte_size,
+    number,
+    say,
+    say_json,
+    turn_name,
+)
 from recap.cli.sessions import newest_session
 from recap.errors import InputError
 
@@ -243,7 +254,7 @@ def _rows(table: BlockTable, shown: Sequence[Decision], decisions: Sequence[Deci
             Row(
                 (
                     "kept" if decision.is_kept else "dropped",
-                    str(decision.turn),
+                    turn_name(decision.turn),
                     number(decision.cost_chars),
                     _reason(decision, decisions),
                     block_preview(table.messages, table.blocks[decision.index]),
@@ -259,7 +270,7 @@ def _reason(decision: Decision, decisions: Sequence[Decision]) -> str:
     if decision.pulled_by is None:
         return why(decision)
     supported = decisions[decision.pulled_by]
-    return f"revived, edge to turn {supported.turn} ({decision.edge_mass:.2f})"
+    return f"revived, edge to turn {turn_name(supported.turn)} ({decision.edge_mass:.2f})"
 
 
 def _is_whole(name: str) -> bool:

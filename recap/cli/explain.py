@@ -10,7 +10,7 @@ from recap.cli.blocks import ID_LENGTH, KIND_WORDS, block_preview, why
 from recap.cli.command import Command
 from recap.cli.compact import headline, report_json
 from recap.cli.options import Session, Wanted, json_option, selection_options, session_options
-from recap.cli.output import Column, Line, Row, Table, number, say, say_json, score
+from recap.cli.output import Column, Line, Row, Table, number, say, say_json, score, turn_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,7 +75,7 @@ def decision_table(compaction: Compaction, decisions: Sequence[Decision]) -> Tab
                 (
                     str(decision.index),
                     decision.id[:ID_LENGTH],
-                    str(decision.turn),
+                    turn_name(decision.turn),
                     KIND_WORDS.get(decision.kind, decision.kind),
                     number(decision.cost_chars),
                     "kept" if decision.is_kept else "-",

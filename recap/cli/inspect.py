@@ -23,6 +23,7 @@ from recap.cli.output import (
     percent,
     say,
     say_json,
+    turn_name,
 )
 
 if TYPE_CHECKING:
@@ -199,7 +200,12 @@ def _turn_table(transcript: Transcript, blocks: Sequence[Block]) -> Table:
         ),
         tuple(
             Row(
-                (str(turn.number), number(turn.blocks), number(turn.cost_chars), turn.preview),
+                (
+                    turn_name(turn.number),
+                    number(turn.blocks),
+                    number(turn.cost_chars),
+                    turn.preview,
+                ),
                 "" if turn.is_active else "faint",
             )
             for turn in turns_of(transcript, blocks)

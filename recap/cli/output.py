@@ -99,6 +99,11 @@ def preview(text: str, length: int = 200) -> str:
     return " ".join(safe(text[: 4 * length]).split())[:length]
 
 
+def turn_name(turn: int) -> str:
+    """Return the number of a 0-based turn as people count: from 1, like omission markers."""
+    return str(turn + 1)
+
+
 def number(value: int) -> str:
     """Return 12345 as "12,345"."""
     return f"{value:,}"

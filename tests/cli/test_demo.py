@@ -61,7 +61,7 @@ def test_one_kept_block_is_revived_from_an_early_turn_by_an_edge(
     page = next(d for d in compaction.selection.decisions() if d.rule == "expanded" and d.turn == 1)
     assert page.pulled_by is not None
     assert "partner-northwind.md" in row
-    assert row.split()[1] == "1"
+    assert row.split()[1] == "2"
     assert page.turn < compaction.table.blocks[page.pulled_by].turn
     assert f"{page.edge_mass:.2f}" in row
 
