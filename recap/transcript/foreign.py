@@ -30,45 +30,10 @@ class Sample(NamedTuple):
 
 Detector: TypeAlias = Callable[[Sample], str | None]
 
-_CODEX = frozenset(("session_meta", "turn_context", "response_item", "event_msg", "compacted"))
-_COPILOT = re.compile(r"(session|user|assistant|tool|hook|system|permission)\.\w+")
 _RESPONSES = frozenset(
     ("message", "reasoning", "function_call", "function_call_output", "custom_tool_call",
      "local_shell_call", "web_search_call", "computer_call")
 )  # fmt: skip
-
-
-def codex(sample: Sample) -> str | None:
-    """Codex CLI rollouts."""
-    for line, record in sample.records:
-        if record.get("type") in _CODEX and isinstance(record.get("payload"), dict):
-            return f"line {line}: type {record['type']} with payload"
-    return None
-
-
-def copilot_cli(sample: Sample) -> str | None:
-    """Copilot CLI events."""
-    for line, record in sample.records:
-        if _COPILOT.fullmatch(_text(record, "type")) and isinstance(record.get("data"), dict):
-            return f"line {line}: type {record['type']} with data"
-    return None
-
-
-def gemini_cli(sample: Sample) -> str | None:
-    """Gemini CLI sessions, one document or one message a line."""
-    heads = [record for _, record in sample.records[:1]]
-    for head in (*heads, sample.document):
-        if isinstance(head, dict) and "sessionId" in head and "projectHash" in head:
-            return "sessionId with projectHash"
-    return None
-
-
-def pi(sample: Sample) -> str | None:
-    """Logs of pi."""
-    for line, record in sample.records[:1]:
-        if record.get("type") == "session" and "id" in record and "cwd" in record:
-            return f"line {line}: type session with id and cwd"
-    return None
 
 
 def opencode(sample: Sample) -> str | None:

@@ -18,8 +18,12 @@ from recap.transcript import (
     anthropic,
     claude_code,
     claude_lines,
+    codex,
+    copilot_cli,
     foreign,
+    gemini_cli,
     openai,
+    pi,
     swe_together,
 )
 from recap.transcript.foreign import Detector, Sample
@@ -161,6 +165,10 @@ def _read_claude_web(given: Input) -> Transcript:
     return claude_code.read_export(given.value[0], given.source)
 
 
+def _read_gemini_cli(given: Input) -> Transcript:
+    return gemini_cli.read(given.source, given.value[0] if given.value else None)
+
+
 @dataclass(frozen=True, slots=True)
 class Format:
     """A format of sessions.
@@ -181,10 +189,10 @@ class Format:
 FORMATS: tuple[Format, ...] = (
     Format("claude-web", _detect_claude_web, _read_claude_web),
     Format("swe-together", _list_detector(swe_together.detect), _list_reader(swe_together.read)),
-    Format("codex", foreign.codex),
-    Format("copilot-cli", foreign.copilot_cli),
-    Format("gemini-cli", foreign.gemini_cli),
-    Format("pi", foreign.pi),
+    Format("codex", codex.detect, lambda given: codex.read(given.source), "openai"),
+    Format("copilot-cli", copilot_cli.detect, lambda g: copilot_cli.read(g.source), "openai"),
+    Format("gemini-cli", gemini_cli.detect, _read_gemini_cli, "openai"),
+    Format("pi", pi.detect, lambda given: pi.read(given.source), "openai"),
     Format("opencode", foreign.opencode),
     Format("swe-agent", foreign.swe_agent),
     Format("mini-swe-agent", foreign.mini_swe_agent),

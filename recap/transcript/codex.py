@@ -1,0 +1,342 @@
+"""Reader of Codex CLI rollouts. Contexts go out as OpenAI chat messages.
+
+Content comes from ``response_item`` lines; ``event_msg`` repeats it for the screen, and is used for
+two things: it says which user texts are requests, and where the person interrupted.
+
+``compacted`` lines hold the model's new context. A message of it that stands in the log before (every
+request does) is taken once: it moves from the old lines to its place in the new context, so that no
+word is doubled and none is lost. What the new context does not hold stays selectable as history.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from recap.transcript.authors import author_in
+from recap.transcript.codex_requests import judged
+from recap.transcript.contexts import has_words, replaced
+from recap.transcript.events import (
+    Body,
+    Session,
+    body_of,
+    message_of,
+    read_events,
+    string,
+    text_of,
+    transcript_of_log,
+)
+from recap.transcript.images import image_of
+from recap.transcript.items import UNREADABLE, Fields, read_blocks
+from recap.transcript.lines import Report, elements, members
+from recap.transcript.model import Author, Message, Part, Raw, Role, Transcript, flat_text
+from recap.transcript.parts import (
+    call_part,
+    image_part,
+    other_part,
+    result_part,
+    text_part,
+    thinking_part,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from recap.transcript.events import Members
+    from recap.transcript.foreign import Sample
+    from recap.transcript.lines import Record
+    from recap.transcript.sources import Sized
+
+ROLES: Mapping[str, Role] = {
+    "developer": "system",
+    "system": "system",
+    "user": "user",
+    "assistant": "assistant",
+}
+
+CALLS: Mapping[str, tuple[str, str]] = {
+    "function_call": ("arguments", ""),
+    "custom_tool_call": ("input", ""),
+    "local_shell_call": ("action", "local_shell"),
+    "tool_search_call": ("arguments", "tool_search"),
+}
+"""Type of an item that calls a tool -> key of the arguments, and the tool's name where it is fixed."""
+
+RESULTS: Mapping[str, str] = {"tool_search_output": "tools"}
+"""Type of an item that answers a call -> key of the content, where that is not ``output``."""
+
+SEALED = frozenset(("reasoning", "compaction", "compaction_summary", "context_compaction"))
+"""Types of the items with thinking, or a summary that only the vendor can read."""
+
+NOT_SENT = frozenset(("ghost_snapshot",))
+"""Types of the items that no model sees."""
+
+LINES = frozenset(("session_meta", "turn_context", "response_item", "event_msg", "compacted"))
+TASKS = frozenset(("task_started", "turn_started"))
+
+_FAILED = re.compile(
+    r"apply_patch verification failed|aborted by user|Exit code: (?!0\b)"
+    r"|(?:(?!Output:)[^\n]*\n){0,4}?Process exited with code (?!0\b)"
+    r'|\{"output":.*"metadata":\{"exit_code":(?!0\b)',
+    re.DOTALL,
+)
+"""How the output of a command or patch begins that failed."""
+
+
+def detect(sample: Sample) -> str | None:
+    """Return what shows that a sample is a rollout; None if it is none."""
+    for line, record in sample.records:
+        kind = record.get("type")
+        if isinstance(kind, str) and kind in LINES and isinstance(record.get("payload"), dict):
+            return f"line {line}: type {kind} with payload"
+    return None
+
+
+def read(source: Sized) -> Transcript:
+    """Return the session of a rollout.
+
+    Raises:
+        InputError: The file lost bytes while it was read.
+    """
+    rollout = _Rollout(source)
+    for record in read_events(source, rollout.report):
+        rollout.take(record)
+    return rollout.transcript()
+
+
+@dataclass(frozen=True, slots=True)
+class _Compacted:
+    """A native compaction after ``at`` messages, and the context it made."""
+
+    at: int
+    context: tuple[Message, ...]
+    is_complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Undone:
+    """After ``at`` messages the person took back the last turns."""
+
+    at: int
+    turns: int
+    line: int
+
+
+class _Rollout:
+    """State of one pass over a rollout."""
+
+    def __init__(self, source: Sized) -> None:
+        self.source = source
+        self.report = Report()
+        self.session = Session()
+        self.requests: list[int] = []  # messages made of events, in case their items are missing
+        self.marks: list[_Compacted | _Undone] = []
+        self.base: Message | None = None
+        self.session_id = ""
+        self.model = ""
+
+    def take(self, record: Record[Members]) -> None:
+        """Take one line."""
+        kind = text_of(record, "type")
+        handle = _LINES.get(kind)
+        if handle is None:
+            self.report.counts["other_lines"] += 1
+            return
+        body = body_of(self.source, record, "payload", self.report)
+        if body is not None:
+            try:
+                handle(self, body, record.line)
+            except UNREADABLE:
+                detail = "this message cannot be read"
+                self.report.add("unreadable-message", detail, record.line)
+
+    def meta(self, body: Body, line: int) -> None:
+        """Take the session's id and base instructions; forks repeat those of their origin."""
+        if self.session_id:
+            return
+        self.session_id = string(body.fields, "id")
+        base = body.fields.get("base_instructions")
+        if isinstance(base, dict) and isinstance(base.get("text"), str):
+            raw = members(body.raw)["base_instructions"]
+            part = text_part(raw, base["text"], "system", path=("text",))
+            self.base = message_of("system", [part], line)
+
+    def context(self, body: Body, line: int) -> None:
+        """Take the model of the turn that begins."""
+        self.model = string(body.fields, "model")
+
+    def item(self, body: Body, line: int) -> None:
+        """Take what the model saw or wrote."""
+        message = _item(body.raw, body.fields, line, self.model, self.report)
+        if message is not None:
+            self.session.add(message, is_piece=message.role == "assistant")
+
+    def event(self, body: Body, line: int) -> None:
+        """Take what an event says beyond the items: requests, and where a turn began or ended."""
+        kind = string(body.fields, "type")
+        words = string(body.fields, "message")
+        if kind == "user_message" and words:
+            self.requests.append(len(self.session.messages))
+            part = text_part(members(body.raw)["message"], words, "human")
+            self.session.add(message_of("user", [part], line))
+        elif kind in TASKS:
+            self.session.stop()
+        elif kind == "turn_aborted":
+            self.report.counts["aborted_turns"] += 1
+            self.session.stop()
+        elif kind == "thread_rolled_back":
+            turns = body.fields.get("num_turns")
+            at = len(self.session.messages)
+            self.marks.append(_Undone(at, turns if isinstance(turns, int) else 0, line))
+            self.session.stop()
+
+    def compacted(self, body: Body, line: int) -> None:
+        """Take a native compaction: the new context, or in older versions its summary alone."""
+        self.report.counts["compactions"] += 1
+        history, summary = body.fields.get("replacement_history"), string(body.fields, "message")
+        context = Session()
+        if isinstance(history, list):
+            for raw in elements(members(body.raw)["replacement_history"]):
+                fields = raw.load()
+                if isinstance(fields, dict):
+                    message = _item(raw, fields, line, self.model, self.report)
+                    if message is not None:
+                        context.add(message, is_piece=message.role == "assistant")
+        elif summary:
+            part = text_part(members(body.raw)["message"], summary, "summary")
+            context.add(message_of("user", [part], line))
+        at = len(self.session.messages)
+        self.marks.append(_Compacted(at, tuple(context.messages), isinstance(history, list)))
+
+    def transcript(self) -> Transcript:
+        """Return the session the lines hold."""
+        is_whole = not self.report.counts["bad_lines"]
+        self.session.messages, copies = judged(
+            self.session.messages, self.requests, is_whole=is_whole
+        )
+        live: list[Message] = []
+        old: list[Message] = []
+        marks = iter([*self.marks, None])
+        mark = next(marks)
+        for index, message in enumerate([*self.session.steered(), None]):
+            while mark is not None and mark.at <= index:
+                if isinstance(mark, _Undone):
+                    live = self._without_turns(live, mark)
+                else:
+                    before = [*old, *live]
+                    old, live = replaced(before, _context(before, mark))
+                mark = next(marks)
+            if message is not None and index not in copies:
+                live.append(message)
+        base = [self.base] if self.base else []
+        messages = [*base, *old, *live]
+        return transcript_of_log("codex", self.source, self.report, messages, self.session_id)
+
+    def _without_turns(self, live: list[Message], mark: _Undone) -> list[Message]:
+        starts = [index for index, message in enumerate(live) if has_words(message)]
+        if not starts or mark.turns <= 0:
+            return live
+        start = starts[-min(mark.turns, len(starts))]
+        self.report.counts["rewound_messages"] += len(live) - start
+        detail = f"{mark.turns:,} turns the person took back are left out"
+        self.report.add("rewound", detail, mark.line, "note")
+        return live[:start]
+
+
+def _context(before: Sequence[Message], mark: _Compacted) -> list[Message]:
+    """Return the context after a compaction."""
+    if mark.is_complete:
+        return list(mark.context)
+    # Older versions kept the first context and every request, and added the summary.
+    live = [message for message in before if message.is_active]
+    answers = (at for at, message in enumerate(live) if message.role == "assistant")
+    root = next(answers, len(live))
+    kept = [
+        message
+        for at, message in enumerate(live)
+        if message.role in ("system", "user") and (at < root or has_words(message))
+    ]
+    return [*kept, *mark.context]
+
+
+_LINES: Mapping[str, Callable[[_Rollout, Body, int], None]] = {
+    "session_meta": _Rollout.meta,
+    "turn_context": _Rollout.context,
+    "response_item": _Rollout.item,
+    "event_msg": _Rollout.event,
+    "compacted": _Rollout.compacted,
+}
+
+
+def _item(raw: Raw, fields: Fields, line: int, model: str, report: Report) -> Message | None:
+    """Return the message that holds an item; None for what the model does not see."""
+    kind = string(fields, "type")
+    uid = string(fields, "id")
+    if kind in NOT_SENT:
+        report.counts["items_not_sent"] += 1
+        return None
+    if kind == "message":
+        role = ROLES.get(string(fields, "role"))
+        if role is None:
+            report.add("unknown-role", "the message has no role of this format", line)
+            return None
+        parts = _content(raw, fields, role, line, report)
+        return message_of(role, parts, line, model=model if role == "assistant" else "", uid=uid)
+    if kind.endswith("_output"):
+        key = RESULTS.get(kind, "output")
+        return message_of("tool", [_result(raw, fields, key)], line, uid=uid)
+    part = _piece(raw, fields, kind)
+    if part is None:
+        report.add("malformed-block", "an item lacks what its type needs; it is left out", line)
+        return None
+    return message_of("assistant", [part], line, model=model, uid=uid)
+
+
+def _content(raw: Raw, fields: Fields, role: Role, line: int, report: Report) -> list[Part]:
+    content = fields.get("content")
+    if isinstance(content, list):
+        handle = members(raw)["content"]
+        return read_blocks(handle, content, role, _read_block, line, report)[0]
+    if isinstance(content, str):
+        return [text_part(members(raw)["content"], content, author_in(role, content))]
+    report.add("no-content", "the content is neither text nor a list of parts", line)
+    return []
+
+
+def _read_block(raw: Raw, block: Fields, role: Role, media: Author) -> Part | None:
+    kind = block["type"]
+    if kind in ("input_text", "output_text", "text"):
+        words = block.get("text")
+        if not isinstance(words, str):
+            return None
+        return text_part(raw, words, author_in(role, words), path=("text",))
+    if kind == "input_image":
+        return image_part(raw, media, image_of(block))
+    return other_part(raw, kind, media)
+
+
+def _piece(raw: Raw, fields: Fields, kind: str) -> Part | None:
+    """Return thinking, a call, or what is neither: searches answered by the vendor, unknown items."""
+    if kind in SEALED:
+        is_sealed = bool(string(fields, "encrypted_content"))
+        key = "content" if flat_text(fields.get("content")).strip() else "summary"
+        words = flat_text(fields.get(key))
+        return thinking_part(raw, words, path=(key,), has_signature=is_sealed)
+    if kind in CALLS:
+        key, fixed = CALLS[kind]
+        name = fixed or string(fields, "name")
+        call_id = string(fields, "call_id") or string(fields, "id")
+        return call_part(raw, name, call_id, fields.get(key), path=(key,)) if name else None
+    return other_part(raw, kind, "agent") if kind else None
+
+
+def _result(raw: Raw, fields: Fields, key: str) -> Part:
+    content = fields.get(key)
+    path: tuple[str, ...] = (key,)
+    is_error = False
+    if isinstance(content, dict) and "content" in content:
+        is_error = content.get("success") is False
+        content, path = content["content"], (key, "content")
+    is_error = is_error or (isinstance(content, str) and _FAILED.match(content) is not None)
+    return result_part(raw, string(fields, "call_id"), content, path=path, is_error=is_error)

@@ -1,0 +1,195 @@
+"""Logs with one event a line: what the readers of several agents' logs share.
+
+First the fields of a line with exact handles on them, then the session they make: steps in file
+order, the tool loops in them, and which messages a native compaction left in the live context.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import msgspec
+
+from recap.transcript.authors import mark_steering
+from recap.transcript.lines import Record, Report, is_strict, read_records
+from recap.transcript.model import (
+    Dialect,
+    Envelope,
+    Held,
+    Json,
+    Message,
+    Part,
+    Role,
+    Slice,
+    Transcript,
+    decode,
+    is_clean,
+)
+from recap.transcript.spans import is_deep, locate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from recap.transcript.items import Fields
+    from recap.transcript.sources import Sized
+
+Members: TypeAlias = dict[str, msgspec.Raw]
+"""A line's members, undecoded."""
+
+DECODER = msgspec.json.Decoder(Members)
+
+
+class Body(NamedTuple):
+    """An object of a line: the handle on it, and its decoded fields."""
+
+    raw: Slice
+    fields: Fields
+
+
+def string(fields: Fields, key: str) -> str:
+    """Return a string among decoded fields; "" for anything else."""
+    value = fields.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def read_events(source: Sized, report: Report) -> Iterator[Record[Members]]:
+    """Yield the lines that hold an object; others are counted."""
+    for record in read_records(source, DECODER, report):
+        if record.value is not None:
+            yield record
+        else:
+            report.counts["odd_lines"] += 1
+            report.add("odd-line", "this line is no JSON object", record.line, "note")
+
+
+def text_of(record: Record[Members], key: str) -> str:
+    """Return a string of a line; "" for anything else."""
+    value = (record.value or {}).get(key)
+    try:
+        decoded = decode(bytes(value)) if value is not None else None
+    except ValueError:
+        decoded = None
+    return decoded if isinstance(decoded, str) else ""
+
+
+def body_of(source: Sized, record: Record[Members], key: str, report: Report) -> Body | None:
+    """Return the object a line holds under ``key``; None, with a finding, where there is none.
+
+    The line itself where ``key`` is "".
+    """
+    if not key:
+        end = record.start + len(record.data)
+        return body_at(source, record.start, end, record.line, report)
+    value = (record.value or {}).get(key)
+    if value is None:
+        report.add("no-message", f"this line has no {key}", record.line)
+        return None
+    start = record.start + max(locate(record.data, value, 0), 0)
+    return body_at(source, start, start + memoryview(value).nbytes, record.line, report)
+
+
+def body_at(source: Sized, start: int, end: int, line: int, report: Report) -> Body | None:
+    """Return the object that lies in a source; None, with a finding, where it is no object."""
+    data = source.read(start, end)
+    if is_deep(data):
+        report.add("too-deep", "this message nests too deeply to be read", line)
+        return None
+    try:
+        fields = decode(data)
+    except ValueError:
+        fields = None
+    if not isinstance(fields, dict):
+        report.add("no-message", "this message is no JSON object", line)
+        return None
+    clean = is_strict(data)
+    if not clean:
+        detail = "it holds what JSON forbids; what goes out has it replaced"
+        report.add("not-strict-json", detail, line, "warning")
+    return Body(Slice(source, start, end, clean), fields)
+
+
+def message_of(
+    role: Role, parts: Iterable[Part], line: int, *, model: str = "", uid: Json = ""
+) -> Message:
+    """Return a message of a log; no vendor's list holds it in that form, so its envelope is empty."""
+    held = tuple(parts)
+    name = uid if isinstance(uid, str) else ""
+    return Message(role, held, line, Envelope(None, len(held), "openai"), model=model, uid=name)
+
+
+def image_block(media_type: Json, data: Json) -> Held | None:
+    """Return an image, given in a client's own form, as a block that every writer knows."""
+    if not isinstance(media_type, str) or not isinstance(data, str):
+        return None
+    source = {"type": "base64", "media_type": media_type, "data": data}
+    return Held({"type": "image", "source": source}, is_clean(data) and is_clean(media_type))
+
+
+@dataclass(slots=True)
+class Session:
+    """The messages of a log in file order.
+
+    Attributes:
+        messages: As they were added; runs of assistant events are one message.
+        stops: Indices of messages before which a tool loop, if one was open, had ended.
+    """
+
+    messages: list[Message] = field(default_factory=list)
+    stops: list[int] = field(default_factory=list)
+
+    def add(self, message: Message, *, is_piece: bool = False) -> None:
+        """Add a message; a piece joins the assistant message right before it."""
+        before = self.messages[-1] if self.messages else None
+        is_apart = before is None or self.stops[-1:] == [len(self.messages)]
+        if is_apart or before is None or not is_piece or before.role != message.role:
+            self.messages.append(message)
+            return
+        parts = (*before.parts, *message.parts)
+        envelope = Envelope(None, len(parts), "openai")
+        self.messages[-1] = replace(
+            before,
+            parts=parts,
+            envelope=envelope,
+            model=before.model or message.model,
+            uid=before.uid or message.uid,
+        )
+
+    def stop(self) -> None:
+        """Note that the person, or the client, ended the turn here."""
+        self.stops.append(len(self.messages))
+
+    def cut(self, at: int) -> int:
+        """Take away the messages from index ``at`` on; return their number."""
+        count = len(self.messages) - at
+        del self.messages[at:]
+        self.stops = [stop for stop in self.stops if stop < at] + [at]
+        return count
+
+    def steered(self) -> list[Message]:
+        """Return the messages with steering marked, each loop by itself."""
+        ends = pairwise((0, *self.stops, len(self.messages)))
+        return list(chain.from_iterable(mark_steering(self.messages[a:b]) for a, b in ends))
+
+
+def transcript_of_log(
+    format: str,
+    source: Sized,
+    report: Report,
+    messages: Iterable[Message],
+    session_id: str = "",
+) -> Transcript:
+    """Return the transcript of a log; messages without parts are left out."""
+    dialect: Dialect = "openai"
+    lines = report.counts.pop("lines", 0)
+    return Transcript(
+        format=format,
+        dialect=dialect,
+        messages=tuple(message for message in messages if message.parts),
+        findings=report.sorted(),
+        session_id=session_id,
+        bytes_read=source.size,
+        lines=lines,
+        counts={name: count for name, count in sorted(report.counts.items()) if count},
+    )
