@@ -233,6 +233,14 @@ def test_shape_d_takes_elements_on_one_line():
     assert transcript.messages[1].parts[0].payload() == "done"
 
 
+def test_shape_d_takes_an_element_quoted_inside_another_for_text():
+    quoting = '<tool_result id="a">\nthe log:\n<tool_result id="b">\nmore\n</tool_result>'
+    [message] = read(said("user", quoting)).messages
+    assert [(p.call_id, p.payload()) for p in message.parts] == [
+        ("a", 'the log:\n<tool_result id="b">\nmore')
+    ]
+
+
 def test_shape_d_marks_results_that_report_an_error():
     body = "<tool_use_error>File does not exist.</tool_use_error>"
     transcript = read(said("user", f'<tool_result id="a">\n{body}\n</tool_result>'))
