@@ -5,7 +5,6 @@ Each recogniser looks at a sample of the input and returns what shows its format
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -47,34 +46,6 @@ def opencode(sample: Sample) -> str | None:
     return "a session id ses_" if _text(document["info"], "id").startswith("ses_") else None
 
 
-def swe_agent(sample: Sample) -> str | None:
-    """Trajectories of SWE-agent."""
-    document = sample.document
-    if isinstance(document, dict) and _objects(document.get("trajectory")):
-        return "trajectory with history" if "history" in document else "trajectory"
-    return None
-
-
-def mini_swe_agent(sample: Sample) -> str | None:
-    """Trajectories of mini-swe-agent: a document that says so, or a list of fenced commands."""
-    document = sample.document
-    if isinstance(document, dict):
-        return "trajectory_format" if "trajectory_format" in document else None
-    is_observed = any(
-        _text(message, "role") == "user" and _text(message, "content").startswith("<returncode>")
-        for message in _objects(document)
-    )
-    return "observations that begin with <returncode>" if is_observed else None
-
-
-def openhands(sample: Sample) -> str | None:
-    """Event lists and benchmark rows of OpenHands."""
-    for line, record in sample.records:
-        if "instance_id" in record and _are_events(record.get("history")):
-            return f"line {line}: instance_id with a history of events"
-    return "events with a source" if _are_events(sample.document) else None
-
-
 def langchain(sample: Sample) -> str | None:
     """LangChain messages, as ``messages_to_dict`` and ``dumpd`` write them."""
     document = sample.document
@@ -101,21 +72,8 @@ def openai_responses(sample: Sample) -> str | None:
     return None
 
 
-def aider(sample: Sample) -> str | None:
-    """Chat histories of Aider."""
-    mark = "# aider chat started at"
-    return mark if re.search(f"^{mark}", sample.head, re.MULTILINE) else None
-
-
 def _objects(value: Json) -> list[dict[str, Json]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _are_events(value: Json) -> bool:
-    return any(
-        "source" in event and ("action" in event or "observation" in event)
-        for event in _objects(value)
-    )
 
 
 def _text(value: dict[str, Json], key: str) -> str:

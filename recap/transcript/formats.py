@@ -15,6 +15,7 @@ import msgspec
 
 from recap.errors import InputError, UnknownFormatError, UsageError
 from recap.transcript import (
+    aider,
     anthropic,
     claude_code,
     claude_lines,
@@ -23,7 +24,9 @@ from recap.transcript import (
     foreign,
     gemini_cli,
     openai,
+    openhands,
     pi,
+    swe_agent,
     swe_together,
 )
 from recap.transcript.foreign import Detector, Sample
@@ -194,12 +197,12 @@ FORMATS: tuple[Format, ...] = (
     Format("gemini-cli", gemini_cli.detect, _read_gemini_cli, "openai"),
     Format("pi", pi.detect, lambda given: pi.read(given.source), "openai"),
     Format("opencode", foreign.opencode),
-    Format("swe-agent", foreign.swe_agent),
-    Format("mini-swe-agent", foreign.mini_swe_agent),
-    Format("openhands", foreign.openhands),
+    Format("swe-agent", swe_agent.detect, _list_reader(swe_agent.read), "openai"),
+    Format("mini-swe-agent", swe_agent.detect_mini, _list_reader(swe_agent.read_mini), "openai"),
+    Format("openhands", openhands.detect, _list_reader(openhands.read), "openai"),
     Format("langchain", foreign.langchain),
     Format("openai-responses", foreign.openai_responses),
-    Format("aider", foreign.aider),
+    Format("aider", aider.detect, lambda given: aider.read(given.source), "openai"),
     Format("claude-code", _detect_claude_code, lambda given: claude_code.read(given.source)),
     Format("anthropic-messages", _list_detector(anthropic.detect), _list_reader(anthropic.read)),
     Format("openai-chat", _list_detector(openai.detect), _list_reader(openai.read), "openai"),
