@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import get_args
 
 from recap.errors import UsageError
 from recap.transcript import anthropic, openai
 from recap.transcript.items import LIST_KEYS, dialect_of
-from recap.transcript.model import Dialect, Finding, Held, Json, Transcript, is_clean
+from recap.transcript.model import Dialect, Finding, Held, Json, Raw, Transcript, is_clean
 
-READERS = {"anthropic": anthropic.read, "openai": openai.read}
+READERS: Mapping[Dialect, Callable[[Raw], Transcript]] = {
+    "anthropic": anthropic.read,
+    "openai": openai.read,
+}
 
 MAX_DEPTH = 200
 """Levels of nesting that are read; every codec ends somewhere above."""
@@ -34,12 +36,12 @@ def read_messages(
     Raises:
         UsageError: The dialect is unknown, or ``messages`` is neither a list nor a mapping.
     """
-    if dialect not in ("auto", *get_args(Dialect)):
-        raise UsageError(f"unknown dialect {dialect!r}: use anthropic, openai or auto")
+    if dialect not in ("auto", *READERS):
+        raise UsageError(f"unknown dialect {dialect!r}: use {', '.join(READERS)} or auto")
     findings: list[Finding] = []
     document = _document(messages, findings)
     found, evidence = dialect_of(document)
-    for asked in get_args(Dialect):
+    for asked in READERS:
         if dialect == asked:
             found, evidence = asked, "the caller's word"
     transcript = READERS[found](Held(document, is_clean(document)))
