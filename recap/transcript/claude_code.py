@@ -203,6 +203,8 @@ class _Log:
             self.report.add("unreadable-message", "this message cannot be read", record.line)
             return
         parts = tuple(part for message in messages for part in message.parts)
+        if isinstance(fields.get("content"), list):
+            parts = self._blocks(parts, record.line)
         entry.size = messages[0].envelope.size
         if line.type == "user":
             entry.parts = _with_authors(parts, line)
@@ -211,6 +213,14 @@ class _Log:
             entry.parts = parts
             entry.model = "" if messages[0].model == SYNTHETIC else messages[0].model
             node.call_ids = tuple(part.call_id for part in parts if part.kind == "call")
+
+    def _blocks(self, parts: tuple[Part, ...], line: int) -> tuple[Part, ...]:
+        """Return the parts of a list without bare strings, which the client does not send."""
+        sent = tuple(part for part in parts if part.path or part.kind != "text")
+        if len(sent) < len(parts):
+            detail = "a bare string stands among the blocks; the client does not send it"
+            self.report.add("bare-string", detail, line, "warning")
+        return sent
 
     def _message(self, record: Record[Line], message: msgspec.Raw) -> tuple[Raw, Json]:
         """Return the handle on a line's message and its fields; None where there are none."""

@@ -138,6 +138,8 @@ def members(raw: Raw) -> Mapping[str, Raw]:
     """Return handles on the members of a JSON object, exact bytes or very objects; {} if none."""
     if isinstance(raw, Known):
         return raw.fields
+    if isinstance(raw, Rows):
+        return {}
     if isinstance(raw, Slice):
         data = raw.dump()
         try:

@@ -150,8 +150,13 @@ def _without_lone_surrogate(match: re.Match[bytes]) -> bytes:
     return b"\\ufffd" if match["lone"] else match.group()
 
 
-_PRINTABLE = bytes(32 if 0 < byte < 32 else byte if byte < 128 else 63 for byte in range(256))
-_LOOSE = re.compile(_STRING + rb"|NaN|Infinity", re.DOTALL)
+# What is white space between values may stand for itself in a string; nothing else may stand
+# between values.
+_PRINTABLE = bytes(
+    32 if byte in b"\t\r\n" else byte if byte == 0 or 32 <= byte < 128 else 63
+    for byte in range(256)
+)
+_LOOSE = re.compile(_STRING + rb"|(?<![-\w.])NaN|(?<![\w.])Infinity", re.DOTALL)
 _HEX = rb"[0-9a-fA-F]"
 _ESCAPE = re.compile(
     rb"\\u[dD][89abAB]" + _HEX + rb"{2}\\u[dD][c-fC-F]" + _HEX + rb"{2}"

@@ -79,10 +79,18 @@ def test_what_is_no_object_or_array_is_refused(data):
 
 
 def test_a_strict_twin_differs_only_where_json_forbids_it():
-    data = '{"é": "\\ud83d\\ude00 \\ud83d \\\\ud83d\x0b", "n": [NaN, -Infinity, "NaN"]}'.encode()
+    data = '{"é": "\\ud83d\\ude00 \\ud83d \\\\ud83d\x0b\t", "n": [NaN, -Infinity, "NaN"]}'.encode()
     twin = strict_twin(data)
     assert len(twin) == len(data)
-    assert json.loads(twin) == {"??": "\U0001f600 \ufffd \\ud83d ", "n": [0, 0, "NaN"]}
+    assert json.loads(twin) == {"??": "\U0001f600 \ufffd \\ud83d? ", "n": [0, 0, "NaN"]}
+
+
+@pytest.mark.parametrize(
+    "data", [b"[-NaN]", b"[1NaN]", b"[NaN1]", b"[1\x0c]", b"[\xff1]", b"[+Infinity]"]
+)
+def test_a_strict_twin_of_what_is_no_json_is_none_either(data):
+    with pytest.raises(ValueError):
+        json.loads(strict_twin(data))
 
 
 @given(json_values, layouts)
