@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from recap.transcript.authors import author_in
@@ -250,14 +251,17 @@ def _context(before: Sequence[Message], mark: _Compacted) -> list[Message]:
         return list(mark.context)
     # Older versions kept the first context and every request, and added the summary.
     live = [message for message in before if message.is_active]
-    answers = (at for at, message in enumerate(live) if message.role == "assistant")
-    root = next(answers, len(live))
+    root = list(takewhile(lambda message: message.role != "assistant", live))
     kept = [
         message
         for at, message in enumerate(live)
-        if message.role in ("system", "user") and (at < root or has_words(message))
+        if has_words(message) or (at < len(root) and not _is_summary(message))
     ]
     return [*kept, *mark.context]
+
+
+def _is_summary(message: Message) -> bool:
+    return any(part.author == "summary" for part in message.parts)
 
 
 _LINES: Mapping[str, Callable[[_Rollout, Body, int], None]] = {
