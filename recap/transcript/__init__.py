@@ -1,1 +1,1 @@
-"""Transcripts: readers and writers of every format, and the validator of message lists and logs."""
+"""Sessions in, canonical messages out; and back. ``formats.open_log`` is the way in for files."""
