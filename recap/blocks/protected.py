@@ -34,7 +34,7 @@ def protect(
     seen_paths: set[str] = set()
     for index in range(len(blocks) - 1, -1, -1):
         block = blocks[index]
-        if block.kind == "user":
+        if block.has_words:
             protected[index] = "protected:user"
         elif block.edited_paths:
             is_latest = not seen_paths.issuperset(block.edited_paths)

@@ -52,6 +52,8 @@ class Block:
         is_active: False when the block lies before a native compaction (then it does not count in
             the budget's base, but can be revived).
         edited_paths: Files its calls edit or write.
+        has_words: A person's words stand in it: it is always protected. True for user blocks, and
+            for calls that the person refused with a reason or answered.
     """
 
     id: str
@@ -61,6 +63,7 @@ class Block:
     turn: int
     is_active: bool = True
     edited_paths: tuple[str, ...] = ()
+    has_words: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +196,7 @@ class _Segmenter:
                 turn=max(self.turn, 0),
                 is_active=message.is_active,
                 edited_paths=edited_paths(parts) if kind == "tools" else (),
+                has_words=any(part.author in HUMAN_AUTHORS for part in parts),
             )
         )
 

@@ -190,7 +190,7 @@ def _table(
         cost_chars=np.array([block.cost_chars for block in blocks], np.int64),
         turn=np.array([block.turn for block in blocks], np.int32),
         is_active=np.array([block.is_active for block in blocks], np.bool_),
-        is_user=np.array([block.kind == "user" for block in blocks], np.bool_),
+        is_user=np.array([block.has_words for block in blocks], np.bool_),
         index=index,
     )
 

@@ -104,6 +104,12 @@ REFUSALS = (
 )
 """Beginnings of results by which the person stopped the agent."""
 
+SPOKEN = "the user said:"
+"""Follows a refusal when the person typed why: the words after it are the person's."""
+
+ANSWERS = ("User has answered your questions:", "User answered Claude's questions:")
+"""Beginnings of results that hold what the person answered to the agent's questions."""
+
 _OPENING_TAG = re.compile(rf"<({'|'.join(TAGS)})(?=[\s>/])[^<>]*>")
 _ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _COMMAND = ("<command-name>", "<command-message>")
@@ -150,6 +156,14 @@ def interjection_author(text: str) -> Author | None:
     """Return the author of a user text by which a client reports its user; None for any other."""
     authors = (each for beginning, each in INTERJECTIONS.items() if text.startswith(beginning))
     return next(authors, None)
+
+
+def result_author(text: str) -> Author:
+    """Return the author of a result: ``steering`` where it carries the person's own words."""
+    start = text.lstrip()
+    if start.startswith(ANSWERS) or (start.startswith(REFUSALS) and SPOKEN in start):
+        return "steering"
+    return "tool"
 
 
 def command_arguments(text: str) -> str | None:

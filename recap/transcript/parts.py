@@ -10,6 +10,7 @@ import json
 
 import msgspec
 
+from recap.transcript.authors import result_author
 from recap.transcript.images import Image, image_address, image_cost_chars, images_in
 from recap.transcript.model import (
     IMAGE_TYPES,
@@ -67,13 +68,15 @@ def call_part(
     *,
     path: tuple[str, ...],
     dialect: Dialect | None = None,
+    sent: Json = None,
 ) -> Part:
     """Return a tool-call part.
 
     Cost: the call's block as compact JSON, so that a pretty-printed file and the list it decodes
-    to cost the same. ``arguments`` may be an object or a string of any content.
+    to cost the same; where the block holds more than the call, ``sent`` is what counts of it.
+    ``arguments`` may be an object or a string of any content.
     """
-    cost = len(encode(raw.load()).decode("utf-8", "replace"))
+    cost = len(encode(raw.load() if sent is None else sent).decode("utf-8", "replace"))
     identity = digest("call", call_id, name, canonical_json(parsed_arguments(arguments)))
     return Part("call", raw, path, "agent", cost, identity, call_id, name, dialect=dialect)
 
@@ -92,7 +95,7 @@ def result_part(
     images = images_in(content)
     cost = len(text) + sum(image_cost_chars(image) for image in images)
     return Part(
-        "result", raw, path, "tool", cost, digest("result", call_id, _content_identity(content)),
+        "result", raw, path, result_author(text), cost, digest("result", call_id, _content_identity(content)),
         call_id, is_blank=not text.strip() and not images, is_error=is_error, dialect=dialect,
         images=tuple(images),
     )  # fmt: skip

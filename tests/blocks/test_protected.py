@@ -35,3 +35,15 @@ def test_pins_are_protected_by_id_or_unique_beginning():
 def test_an_unknown_pin_is_a_usage_error(pin: str):
     with pytest.raises(UsageError, match="names no block"):
         protect(segment([reply("one")]).blocks, None, [pin])
+
+
+def test_words_inside_a_refused_call_are_protected_with_it():
+    refusal = (
+        "The user doesn't want to proceed with this tool use. The tool use was rejected. "
+        "To tell you how to proceed, the user said:\nKeep it simple, no pooling"
+    )
+    answer = 'User has answered your questions: "Which one?"="The second"'
+    blocks = segment(
+        [*step("1", refusal), *step("2", answer), *step("3", "the user said: x")]
+    ).blocks
+    assert protect(blocks, None) == {0: "protected:user", 1: "protected:user"}

@@ -25,6 +25,8 @@ OTHER_MACHINE = (
     "[Image: source: ",  # where a pasted image came from
     "Tool loaded.",
 )
+REFUSAL = "The user doesn't want to "
+SPOKEN = "the user said:\n"
 ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 
 
@@ -66,6 +68,25 @@ def texts_of(content: Any) -> list[str]:
     ]  # fmt: skip
 
 
+def spoken_of(content: Any) -> list[str]:
+    """Return the words a person gave as the reason for refusing a call, from its result."""
+    results = [
+        block.get("content")
+        for block in (content if isinstance(content, list) else [])
+        if isinstance(block, dict) and block.get("type") == "tool_result"
+    ]
+    texts = [text for result in results for text in texts_of(result)]
+    return [
+        text.partition(SPOKEN)[2] for text in texts if text.startswith(REFUSAL) and SPOKEN in text
+    ]
+
+
+def words_in(content: Any) -> list[str]:
+    """Return a person's words in the content of a user message."""
+    texts = [words for text in texts_of(content) if (words := human(text))]
+    return texts + spoken_of(content)
+
+
 def claude_lines(data: bytes) -> list[tuple[int, dict[str, Any]]]:
     """Return the parseable lines with their numbers; a cut-off head of a glued line is skipped."""
     lines = []
@@ -92,9 +113,7 @@ def claude_said(data: bytes) -> list[Said]:
         if record.get("isMeta") or record.get("isCompactSummary"):
             continue
         message = record.get("message") or {}
-        said += [
-            Said(number, words) for t in texts_of(message.get("content")) if (words := human(t))
-        ]
+        said += [Said(number, words) for words in words_in(message.get("content"))]
     return said
 
 
@@ -104,8 +123,7 @@ def list_said(messages: list[dict[str, Any]]) -> list[Said]:
         Said(number, words)
         for number, message in enumerate(messages, 1)
         if message.get("role") == "user"
-        for text in texts_of(message.get("content"))
-        if (words := human(text))
+        for words in words_in(message.get("content"))
     ]
 
 

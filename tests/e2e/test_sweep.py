@@ -21,7 +21,7 @@ import recap
 from recap.config import Settings
 from recap.session import Compaction, compact_transcript
 from recap.transcript.formats import read_bytes
-from tests.e2e.raw import Step, human, read_steps, texts_of
+from tests.e2e.raw import Step, read_steps, texts_of, words_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,8 +62,8 @@ REWOUND = {
 }
 """Words the person took back: their line, and the line that stands in their place in the chain."""
 
-N_FULL = 504
-N_SAMPLE = 96
+N_FULL = 512
+N_SAMPLE = 97
 """Boundaries in all files, and in those of the sample."""
 
 RETENTIONS = ("0.05", "0.1", "0.3")
@@ -111,13 +111,7 @@ def assert_paired(messages: list[Any]) -> None:
 
 def assert_words(messages: list[Any], said: tuple[str, ...]) -> None:
     """Every text of a person stands in a user message, as often as it was said."""
-    out = [
-        words
-        for message in messages
-        if message["role"] == "user"
-        for text in texts_of(message["content"])
-        if (words := human(text))
-    ]
+    out = [w for m in messages if m["role"] == "user" for w in words_in(m["content"])]
     missing = Counter(said) - Counter(out)
     assert not missing, [words[:80] for words in missing]
 
