@@ -52,7 +52,7 @@ from recap.transcript.model import (
     decode,
 )
 from recap.transcript.parts import image_part, text_part
-from recap.transcript.spans import is_deep, locate
+from recap.transcript.spans import MAX_DEPTH, is_deep, locate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -186,7 +186,12 @@ class _Log:
     def _speak(self, entry: _Entry, record: Record[Line], line: Line) -> None:
         """Fill the entry of a user or assistant line."""
         node = entry.node
-        raw, fields = self._message(record, line.message)
+        try:
+            raw, fields = self._message(record, line.message)
+        except ValueError as err:
+            node.kind = "link"
+            self.report.add("unreadable-message", f"this message {err}", record.line)
+            return
         if not isinstance(fields, dict):
             node.kind = "link"
             self.report.add("no-message", "this line has no message", record.line)
@@ -223,7 +228,7 @@ class _Log:
         return sent
 
     def _message(self, record: Record[Line], message: msgspec.Raw) -> tuple[Raw, Json]:
-        """Return the handle on a line's message and its fields; None where there are none."""
+        """Return the handle on a line's message and its fields; see ``_value``."""
         if record.is_exact:
             try:
                 body = BODY_DECODER.decode(message)
@@ -244,16 +249,18 @@ class _Log:
         return Slice(self.source, at, at + memoryview(value).nbytes, record.is_exact)
 
     def _value(self, record: Record[Line], value: msgspec.Raw) -> tuple[Slice, Json]:
-        """Return the handle on any value of a record, and the decoded value; None if unreadable."""
+        """Return the handle on any value of a record, and the decoded value.
+
+        Raises ValueError with a reason when it cannot be decoded.
+        """
         raw = self._slice(record, value)
         data = raw.dump()
         if is_deep(data):
-            self.report.add("too-deep", "this message nests too deeply to be read", record.line)
-            return raw, None
+            raise ValueError(f"nests deeper than {MAX_DEPTH} levels")
         try:
             decoded = decode(data)
-        except ValueError:
-            return raw, None
+        except ValueError as err:
+            raise ValueError("cannot be decoded") from err
         if not is_strict(data):
             raw = replace(raw, is_clean=False)
             detail = "it holds what JSON forbids; what goes out has it replaced"
@@ -264,7 +271,11 @@ class _Log:
         """Return what the person typed while the agent worked, where an attachment holds it."""
         if b"queued_command" not in bytes(line.attachment):
             return ()
-        raw, fields = self._value(record, line.attachment)
+        try:
+            raw, fields = self._value(record, line.attachment)
+        except ValueError as err:
+            self.report.add("unreadable-attachment", f"this attachment {err}", record.line)
+            return ()
         if not isinstance(fields, dict) or fields.get("type") != "queued_command":
             return ()
         prompt = members(raw).get("prompt")
