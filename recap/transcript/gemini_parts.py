@@ -167,7 +167,7 @@ def _image(part: Fields) -> Held | None:
 
 def _result(raw: Raw, call_id: str, is_failed: bool) -> Part:
     """Return the result that a part, or a list of parts, holds."""
-    items = elements(raw) or [raw]
+    items = elements(raw) if isinstance(raw.load(), list) else [raw]
     if len(items) == 1 and (response := _response(items[0])):
         content = response.load()
         key = next((k for k in ("output", "error") if isinstance(content.get(k), str)), "")
@@ -198,11 +198,13 @@ def _blocks(part: Fields) -> Iterator[Json]:
     if isinstance(response, dict):
         answer = response.get("response")
         fields = answer if isinstance(answer, dict) else {}
-        yield {"type": "text", "text": fields.get("output", fields.get("error", flat_text(answer)))}
+        content = fields.get("output", fields.get("error", answer))
+        yield {"type": "text", "text": flat_text(content)}
         inner = response.get("parts")
         for each in inner if isinstance(inner, list) else ():
             yield from _blocks(each if isinstance(each, dict) else {"text": each})
     elif image := _image(part):
         yield image.value
     else:
-        yield {"type": "text", "text": part["text"]} if "text" in part else part
+        words = part.get("text")
+        yield {"type": "text", "text": words} if isinstance(words, str) else part
