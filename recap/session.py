@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from recap.blocks.segment import Segmentation, segment
 from recap.blocks.table import build_table
@@ -34,6 +34,20 @@ if TYPE_CHECKING:
     from recap.blocks.table import BlockTable
     from recap.graph.state import ContextGraph
 
+
+class _RequestForm(NamedTuple):
+    """How a request holds its system text, and its messages."""
+
+    head: bytes
+    key: bytes
+
+
+REQUESTS: Mapping[str, _RequestForm] = {
+    "anthropic": _RequestForm(b'{"system": [%b]', b'"messages": %b'),
+    "responses": _RequestForm(b'{"instructions": %b', b'"input": %b'),
+    "gemini": _RequestForm(b'{"systemInstruction": {"parts": [%b]}', b'"contents": %b'),
+}
+"""Dialect -> its request; any other dialect with system text beside the list as Anthropic's."""
 
 SIZE_CODES = frozenset(
     ("request-bytes", "message-count", "content-chars", "call-count", "cache-markers")
@@ -99,8 +113,8 @@ class Compaction:
 
     Attributes:
         messages: The vendor's message list; a Python caller's kept messages are the same objects.
-        system: System blocks for a dialect that carries them beside the list (Anthropic), when the
-            input held them as messages.
+        system: System text for a dialect that carries it beside the list: blocks for Anthropic and
+            OpenCode, parts for Gemini, the ``instructions`` for Responses.
         selection: Which blocks, and why.
         report: The numbers.
         table: The history's blocks.
@@ -119,7 +133,8 @@ class Compaction:
     def to_json(self) -> bytes:
         """Return the result as a JSON array, one message a line, kept parts byte for byte.
 
-        With system blocks: an object with ``system`` and ``messages``.
+        With system blocks: an object as the vendor's request holds them, Anthropic's for example
+        with ``system`` and ``messages``.
         """
         trees = self.rendering.messages
         if len(trees) != len(self.messages):  # joined for strict alternation
@@ -127,8 +142,9 @@ class Compaction:
         array = b"[\n" + b",\n".join(to_bytes(tree) for tree in trees) + b"\n]"
         if not self.rendering.system:
             return array + b"\n"
+        keys = REQUESTS.get(self.report.dialect, REQUESTS["anthropic"])
         system = b", ".join(to_bytes(tree) for tree in self.rendering.system)
-        return b'{"system": [' + system + b'],\n"messages": ' + array + b"}\n"
+        return keys.head % system + b",\n" + keys.key % array + b"}\n"
 
 
 def compact(  # noqa: PLR0913 - one keyword for each thing a caller may want
@@ -146,14 +162,14 @@ def compact(  # noqa: PLR0913 - one keyword for each thing a caller may want
     """Return a short, valid message list that holds what the request needs. No model is called.
 
     Args:
-        messages: A message list as a client sends it (OpenAI chat or Anthropic Messages), or the
-            request document around it. It is not changed.
+        messages: A message list as a client sends it, in any dialect of ``DIALECTS``, or the request
+            document around it. It is not changed.
         request: The arriving request, as text or as a user message: then the whole list is history.
             None: the last real user message is the request, and what follows it is the current
             turn, which stays as it is.
         retention: Share beta of the history's characters to keep, in (0, 1]; 0.1 by default.
         policy: Name of a recipe, see ``recap.select.policies``; None for the default.
-        dialect: ``anthropic``, ``openai`` or ``auto``; the result has the same one.
+        dialect: The list's dialect, or ``auto``; the result has the same one.
         to: Another dialect for the result.
         pins: Ids of blocks to keep in any case.
         settings: Every other coefficient.
@@ -205,7 +221,7 @@ def compact_transcript(  # noqa: PLR0913 - as above
     options = RenderOptions(dialect, selection.budget_chars if has_markers else 0, model)
     rendering = render(messages, whole, kept, moment.tail_start, options)
     objects = [to_object(tree) for tree in rendering.messages]
-    if alternate:
+    if alternate and dialect in ("anthropic", "openai"):  # the others have templates of their own
         objects, _ = alternated(objects)
     over_limit = _verify(objects, dialect)
     report = _report(moment, whole, table, selection, rendering, notes)
@@ -246,8 +262,10 @@ def _moment(transcript: Transcript, request: str | Mapping[str, Json] | None) ->
 
 
 def _request_messages(request: str | Mapping[str, Json], dialect: Dialect) -> tuple[Message, ...]:
-    message = {"role": "user", "content": request} if isinstance(request, str) else request
-    return read_messages([message], dialect).messages
+    """Return the request as a message: a text, or a message of the list's dialect or another."""
+    if isinstance(request, str):
+        return read_messages([{"role": "user", "content": request}], "openai").messages
+    return read_messages([request], dialect).messages or read_messages([request]).messages
 
 
 def _prepared(moment: _Moment, settings: Settings) -> tuple[_Moment, Counter[str]]:
@@ -312,7 +330,6 @@ def _report(
     notes: Counter[str],
 ) -> Report:
     messages = moment.messages
-    rules = Counter(decision.rule for decision in selection.decisions())
     kept = selection.is_kept
     excluded = Counter(exclusion.reason for exclusion in whole.excluded)
     budget = selection.budget_chars
@@ -333,7 +350,7 @@ def _report(
         markers=rendering.markers,
         blocks=len(table),
         kept_blocks=int(kept.sum()),
-        expanded_blocks=rules["expanded"],
+        expanded_blocks=selection.count("expanded"),
         revived_blocks=int((kept & ~table.is_active).sum()),
         is_effective=dropped_active and selection.cost_chars < selection.active_chars,
         excluded=dict(sorted(excluded.items())),

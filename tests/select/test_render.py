@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 import recap
 from recap.blocks.segment import segment
 from recap.select.render import Rendering, RenderOptions, render
-from recap.transcript.model import Dialect, Message
 from recap.transcript.tree import to_bytes, to_object
 from tests.testing import (
     call,
@@ -21,6 +20,9 @@ from tests.testing import (
     thinking,
     user,
 )
+
+if TYPE_CHECKING:
+    from recap.transcript.model import Dialect, Message
 
 
 def rendered(
