@@ -9,71 +9,14 @@ turns, islands) is reported. The rules are the client's own, as observed.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from recap.transcript.links import GAP, ROOT, Node, Parents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from recap.transcript.lines import Report
-
-NodeKind = Literal["user", "assistant", "system", "link"]
-
-ROOT, GAP, UNSTATED = -1, -2, -3
-"""Places of a parent that is no line: there is none, it was never written, it is not stated."""
-
-
-@dataclass(frozen=True, slots=True)
-class Compaction:
-    """A native compaction boundary.
-
-    Attributes:
-        logical_parent: uuid of the last line of the old context, "" where unknown.
-        anchor: uuid of the line after which the preserved messages go.
-        preserved: uuids of the preserved messages in order, where they are listed.
-        head: uuid of the first preserved message, where a segment is given.
-        tail: uuid of the last one.
-    """
-
-    logical_parent: str = ""
-    anchor: str = ""
-    preserved: tuple[str, ...] = ()
-    head: str = ""
-    tail: str = ""
-
-
-@dataclass(slots=True)
-class Node:
-    """What the chain needs to know of a line.
-
-    Attributes:
-        line: 1-based line.
-        kind: ``user`` and ``assistant`` are conversation; ``link`` is a line that only links others.
-        uuid: Its id, "" without one.
-        parent: The parent's uuid; None for a root, "" where the line does not say.
-        message_id: The API message an assistant line belongs to.
-        call_ids: Calls it makes.
-        result_ids: Calls it answers.
-        owner: uuid of the assistant line whose call it answers, where stated.
-        is_queued: It holds what the person typed while the agent worked.
-        compaction: Set when it is a native compaction boundary.
-    """
-
-    line: int
-    kind: NodeKind
-    uuid: str
-    parent: str | None
-    message_id: str = ""
-    call_ids: tuple[str, ...] = ()
-    result_ids: tuple[str, ...] = ()
-    owner: str = ""
-    is_queued: bool = False
-    compaction: Compaction | None = None
-
-    @property
-    def is_spoken(self) -> bool:
-        """True for a line of the conversation."""
-        return self.kind in ("user", "assistant")
 
 
 class Chain(NamedTuple):
@@ -90,84 +33,7 @@ class Chain(NamedTuple):
 
 def chain_of(nodes: Sequence[Node], report: Report) -> Chain:
     """Return the session's nodes; what is odd or left out is reported."""
-    return _Walk(_Parents(nodes, report), report).run()
-
-
-class _Parents:
-    """Parents of all nodes, gaps joined where the log proves enough."""
-
-    def __init__(self, nodes: Sequence[Node], report: Report) -> None:
-        self.nodes = nodes
-        self.index: dict[str, int] = {}
-        self.repeated: set[int] = set()
-        for at, node in enumerate(nodes):
-            if node.uuid in self.index:
-                report.add(
-                    "duplicate-uuid", "a later line has the same uuid and replaces this one",
-                    nodes[self.index[node.uuid]].line, "warning",
-                )  # fmt: skip
-                self.repeated.add(self.index[node.uuid])
-            if node.uuid:
-                self.index[node.uuid] = at
-        self.stated = [self._stated(at) for at in range(len(nodes))]
-        self.followed = self._followed()
-        self.parent = list(self._joined())
-        self._speaker: list[int | None] = [None] * len(nodes)
-
-    def _stated(self, at: int) -> int:
-        parent = self.nodes[at].parent
-        if parent is None:
-            return ROOT
-        found = self.index.get(parent, GAP if parent else UNSTATED)
-        return GAP if found == at else found
-
-    def _followed(self) -> set[int]:
-        """Return the nodes from which the conversation went on."""
-        followed: set[int] = set()
-        for at, node in enumerate(self.nodes):
-            above = self.stated[at] if node.is_spoken else ROOT
-            while above >= 0 and above not in followed:
-                followed.add(above)
-                if self.nodes[above].is_spoken:
-                    break
-                above = self.stated[above]
-        return followed
-
-    def _joined(self) -> Iterator[int]:
-        """Yield each node's parent; a missing one is where the session stood just before.
-
-        That is the last line of the conversation ahead of it in the file, if nothing followed it:
-        the client falls back to the previous line too.
-        """
-        last = ROOT
-        for at, node in enumerate(self.nodes):
-            stated = self.stated[at]
-            if stated in (GAP, UNSTATED):
-                yield ROOT if last in self.followed else last
-            else:
-                yield stated
-            if node.kind != "link":
-                last = at
-
-    def before(self, at: int) -> int:
-        """Return the last line of the conversation ahead of a node in the file, or ROOT."""
-        while (at := at - 1) >= 0:
-            if self.nodes[at].kind != "link":
-                break
-        return at
-
-    def speaker(self, at: int) -> int:
-        """Return the nearest line of the conversation above a node, or ROOT."""
-        path = []
-        found = self._speaker[at]
-        while found is None:
-            path.append(at)
-            self._speaker[at] = ROOT  # ends a cycle
-            at = self.parent[at]
-            found = at if at < 0 or self.nodes[at].is_spoken else self._speaker[at]
-        for passed in path:
-            self._speaker[passed] = found
-        return found
+    return _Walk(Parents(nodes, report), report).run()
 
 
 class _Place(NamedTuple):
@@ -189,7 +55,7 @@ class _Fold(NamedTuple):
 class _Walk:
     """State of finding one session's chain."""
 
-    def __init__(self, parents: _Parents, report: Report) -> None:
+    def __init__(self, parents: Parents, report: Report) -> None:
         self.parents = parents
         self.nodes = parents.nodes
         self.report = report
@@ -334,7 +200,7 @@ class _Walk:
 class _Beside:
     """Nodes that hang beside the walk and yet belong to it."""
 
-    def __init__(self, parents: _Parents, place: dict[int, _Place]) -> None:
+    def __init__(self, parents: Parents, place: dict[int, _Place]) -> None:
         self.parents = parents
         self.nodes = parents.nodes
         self.place = place

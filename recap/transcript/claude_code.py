@@ -6,14 +6,14 @@ the session among them. Lines of other kinds are skipped without decoding their 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from recap.transcript import anthropic
 from recap.transcript.authors import classify_text, mark_steering
-from recap.transcript.chain import Chain, Node, NodeKind, chain_of
+from recap.transcript.chain import Chain, chain_of
 from recap.transcript.claude_lines import (
     BODY_DECODER,
     DECODER,
@@ -25,6 +25,7 @@ from recap.transcript.claude_lines import (
     session_of,
     text_of,
 )
+from recap.transcript.claude_messages import Entry, messages_of
 from recap.transcript.images import image_of
 from recap.transcript.items import UNREADABLE
 from recap.transcript.lines import (
@@ -38,13 +39,11 @@ from recap.transcript.lines import (
     parse,
     read_records,
 )
+from recap.transcript.links import Node, NodeKind
 from recap.transcript.model import (
     HUMAN_AUTHORS,
-    Author,
     Dialect,
-    Envelope,
     Json,
-    Message,
     Part,
     Raw,
     Slice,
@@ -55,15 +54,12 @@ from recap.transcript.parts import image_part, text_part
 from recap.transcript.spans import MAX_DEPTH, is_deep, locate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from recap.transcript.sources import Sized
 
 SYNTHETIC = "<synthetic>"
 """The model of assistant lines the client wrote itself."""
-
-REQUESTS: frozenset[Author] = frozenset(("human", "command"))
-"""Authors whose words begin a turn."""
 
 
 def read(source: Sized) -> Transcript:
@@ -107,25 +103,6 @@ def _read(
     return log.transcript(format)
 
 
-@dataclass(slots=True)
-class _Entry:
-    """A node of the chain with what it holds.
-
-    Attributes:
-        node: Its links.
-        parts: What it holds of the conversation.
-        size: Blocks of its message, the unreadable ones too.
-        model: Model that wrote it, "" where unknown.
-        session_id: Session it names.
-    """
-
-    node: Node
-    parts: tuple[Part, ...] = ()
-    size: int = 0
-    model: str = ""
-    session_id: str = ""
-
-
 class _Log:
     """State of one pass over a log."""
 
@@ -133,7 +110,7 @@ class _Log:
         self.source = source
         self.report = report
         self.of_side_chains = of_side_chains
-        self.entries: list[_Entry] = []
+        self.entries: list[Entry] = []
 
     def read(self, records: Iterable[Record[Line]]) -> None:
         """Keep the nodes among the records."""
@@ -162,7 +139,7 @@ class _Log:
         counts["sidechain_lines" if line.isSidechain is True else "main_lines"] += 1
         counts["sidechains"] += line.isSidechain is True and line.parentUuid is None
 
-    def _entry(self, record: Record[Line], line: Line, kind: NodeKind) -> _Entry:
+    def _entry(self, record: Record[Line], line: Line, kind: NodeKind) -> Entry:
         self.report.counts[f"{line.type}_lines"] += 1
         parent, session = parent_of(line.parentUuid), session_of(line)
         if self.entries:  # most lines repeat these strings: one copy is kept
@@ -170,7 +147,7 @@ class _Log:
             parent = before.node.uuid if parent == before.node.uuid else parent
             session = before.session_id if session == before.session_id else session
         node = Node(record.line, kind, text_of(line.uuid), parent)
-        entry = _Entry(node, session_id=session)
+        entry = Entry(node, session_id=session)
         if line.type == "attachment":
             entry.parts = self._queued(record, line)
             entry.size = len(entry.parts)
@@ -183,7 +160,7 @@ class _Log:
             self._speak(entry, record, line)
         return entry
 
-    def _speak(self, entry: _Entry, record: Record[Line], line: Line) -> None:
+    def _speak(self, entry: Entry, record: Record[Line], line: Line) -> None:
         """Fill the entry of a user or assistant line."""
         node = entry.node
         try:
@@ -289,8 +266,8 @@ class _Log:
     def transcript(self, format: str) -> Transcript:
         """Return the session the entries hold."""
         chain = chain_of([entry.node for entry in self.entries], self.report)
-        replaced = _joined([self.entries[at] for at in chain.replaced], is_active=False)
-        live = _joined([self.entries[at] for at in chain.live], is_active=True)
+        replaced = messages_of([self.entries[at] for at in chain.replaced], is_active=False)
+        live = messages_of([self.entries[at] for at in chain.live], is_active=True)
         counts = self.report.counts
         if counts["sidechain_lines"]:
             detail = f"{counts['sidechain_lines']:,} lines of side chains are left out"
@@ -339,51 +316,3 @@ def _with_authors(parts: tuple[Part, ...], line: Line) -> tuple[Part, ...]:
             for part in parts
         )
     return parts
-
-
-def _joined(entries: Sequence[_Entry], *, is_active: bool) -> list[Message]:
-    """Return the messages, the lines of one API message joined at the place of the first."""
-    groups: list[list[_Entry]] = []
-    places: dict[str, int] = {}
-    repeated = _repeated_ids(entries)
-    for entry in entries:
-        key = entry.node.message_id
-        place = places.get(key, -1)
-        if not key or place < 0 or (key in repeated and place < len(groups) - 1):
-            places[key] = len(groups)
-            groups.append([entry])
-        else:
-            groups[place].append(entry)
-    return [message for group in groups for message in _messages(group, is_active)]
-
-
-def _repeated_ids(entries: Iterable[_Entry]) -> set[str]:
-    """Return the message ids that stand in several turns: redacted logs repeat one for all."""
-    turn = 0
-    turns: dict[str, int] = {}
-    repeated = set()
-    for entry in entries:
-        node = entry.node
-        if node.kind == "user" and not node.result_ids:
-            turn += any(part.author in REQUESTS for part in entry.parts)
-        elif node.message_id and turns.setdefault(node.message_id, turn) != turn:
-            repeated.add(node.message_id)
-    return repeated
-
-
-def _messages(group: Sequence[_Entry], is_active: bool) -> Iterator[Message]:
-    """Yield the message of an API message's lines, or the one or two of a user line."""
-    first = group[0]
-    line, uuid = first.node.line, first.node.uuid
-    envelope = Envelope(None, sum(entry.size for entry in group), "anthropic")
-    if first.node.kind == "assistant":
-        parts = tuple(part for entry in group for part in entry.parts)
-        if parts:
-            yield Message("assistant", parts, line, envelope, is_active, first.model, uuid)
-        return
-    results = tuple(part for part in first.parts if part.kind == "result")
-    others = tuple(part for part in first.parts if part.kind != "result")
-    if results:
-        yield Message("tool", results, line, envelope, is_active, "", uuid)
-    if others:
-        yield Message("user", others, line, envelope, is_active, "", uuid)

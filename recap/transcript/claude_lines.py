@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from recap.transcript.chain import Compaction, NodeKind
+from recap.transcript.links import Compaction, NodeKind
 from recap.transcript.model import Json, decode
 
 KINDS: dict[str, NodeKind] = {

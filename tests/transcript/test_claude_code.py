@@ -141,14 +141,15 @@ def test_an_id_repeated_in_several_turns_joins_neighbours_only():
     transcript = read(
         user("u1", None, "first"),
         agent("a1", "u1", said("a"), id="REDACTED"),
-        agent("a2", "a1", use("c1"), id="REDACTED"),
+        node("progress", "p1", "a1"),
+        agent("a2", "p1", use("c1"), id="REDACTED"),
         answer("r1", "a2", "c1"),
         agent("a3", "r1", said("b"), id="REDACTED"),
         user("u2", "a3", "second"),
         agent("a4", "u2", said("c"), id="REDACTED"),
     )
     assert outline(transcript) == [
-        ("user", 1), ("assistant", 2), ("tool", 4), ("assistant", 5), ("user", 6), ("assistant", 7),
+        ("user", 1), ("assistant", 2), ("tool", 5), ("assistant", 6), ("user", 7), ("assistant", 8),
     ]  # fmt: skip
 
 

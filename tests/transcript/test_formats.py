@@ -155,10 +155,10 @@ def test_recognising_a_log_reads_its_head_only():
 # Refusals
 
 
-@pytest.mark.parametrize("name", [format.name for format in FORMATS if not format.read])
-def test_a_format_without_reader_is_refused_by_name(name):
-    with pytest.raises(UnknownFormatError, match=f"this is {name} .*not read yet"):
-        read_bytes(CLAUDE, format=name)
+def test_a_format_without_reader_is_refused_by_name():
+    for name in {format.name for format in FORMATS} - set(READ):
+        with pytest.raises(UnknownFormatError, match=f"this is {name} .*not read yet"):
+            read_bytes(CLAUDE, format=name)
 
 
 @pytest.mark.parametrize(
