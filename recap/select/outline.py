@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -38,16 +38,6 @@ class Group:
         return Group(self.role, chosen, tuple(at for _, at in parts), self.is_current, self.block)
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
-    """A part in its place; items sort by ``place`` alone."""
-
-    place: tuple[int, int, int]
-    key: tuple[int, int]
-    ref: PartRef
-    block: int
-
-
 def outline(
     messages: Sequence[Message],
     segmentation: Segmentation,
@@ -65,30 +55,27 @@ def outline(
     A block goes out where its first message stood: its message, then its results. Parts of one user
     message that are kept for different reasons come together again in their order.
     """
-    items: list[_Item] = []
-    for index in kept:
-        items.extend(_block_items(messages, segmentation, index))
-    for index in _tail_blocks(messages, segmentation, tail_start):
-        items.extend(_block_items(messages, segmentation, index))
-    items.extend(
-        _Item((ref.message, 0, ref.part), (ref.message, -1), ref, -1) for ref in segmentation.fixed
-    )
-    items.sort(key=lambda item: item.place)
-    return [
-        _group(messages, list(run), tail_start) for _, run in groupby(items, lambda item: item.key)
-    ]
-
-
-def _block_items(
-    messages: Sequence[Message], segmentation: Segmentation, index: int
-) -> Iterator[_Item]:
-    refs = segmentation.blocks[index].refs
-    anchor = refs[0].message
-    for order, ref in enumerate(refs):
-        if messages[ref.message].role == "tool":
-            yield _Item((anchor, 1, order), (anchor, index), ref, index)
-        else:
-            yield _Item((anchor, 0, ref.part), (anchor, -1), ref, -1)
+    blocks = segmentation.blocks
+    indices = [*kept, *reversed(list(_tail_blocks(messages, segmentation, tail_start)))]
+    units = [(blocks[index].refs[0].message, index, blocks[index].refs) for index in indices]
+    units += [(ref.message, -1, (ref,)) for ref in segmentation.fixed]
+    units.sort(key=itemgetter(0))
+    groups: list[Group] = []
+    pending: list[PartRef] = []  # parts of one message, from all units that begin with it
+    for anchor, index, refs in units:
+        own = [ref for ref in refs if messages[ref.message].role != "tool"]
+        if pending and pending[0].message != anchor:
+            groups.append(_group(messages, sorted(pending), pending[0].message, tail_start))
+            pending = []
+        pending += own
+        if len(own) < len(refs):
+            groups.append(_group(messages, sorted(pending), anchor, tail_start))
+            pending = []
+            results = [ref for ref in refs if messages[ref.message].role == "tool"]
+            groups.append(_group(messages, results, anchor, tail_start, index))
+    if pending:
+        groups.append(_group(messages, sorted(pending), pending[0].message, tail_start))
+    return groups
 
 
 def _tail_blocks(
@@ -114,12 +101,17 @@ def _tail_blocks(
             yield index
 
 
-def _group(messages: Sequence[Message], run: Sequence[_Item], tail_start: int) -> Group:
-    refs = [item.ref for item in run]
+def _group(
+    messages: Sequence[Message],
+    refs: Sequence[PartRef],
+    anchor: int,
+    tail_start: int,
+    block: int = -1,
+) -> Group:
     return Group(
-        role=messages[refs[0].message].role,
-        parts=tuple(messages[ref.message].parts[ref.part] for ref in refs),
-        messages=tuple(ref.message for ref in refs),
-        is_current=run[0].place[0] >= tail_start,
-        block=run[0].block,
+        messages[refs[0].message].role,
+        tuple([messages[ref.message].parts[ref.part] for ref in refs]),
+        tuple([ref.message for ref in refs]),
+        anchor >= tail_start,
+        block,
     )

@@ -11,10 +11,15 @@ from typing import TYPE_CHECKING
 
 from recap.select.markers import gaps, marker_text, merge
 from recap.select.outline import Group, outline
-from recap.select.vendor import WRITERS, Notes, adapt, current_model
-from recap.transcript.anthropic import system_blocks
-from recap.transcript.model import Dialect, Envelope, Held, Message, Raw
-from recap.transcript.parts import text_part
+from recap.select.vendor import (
+    FINISHERS,
+    SYSTEM_WRITERS,
+    WRITERS,
+    Notes,
+    adapt,
+    current_model,
+)
+from recap.transcript.model import Dialect, Envelope, Held, Message, Part, Raw
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,7 +112,9 @@ def _with_markers(
 
 
 def _marker(text: str, dialect: Dialect) -> Group:
-    return Group("user", (text_part(Held(text), text, "marker", dialect=dialect),), (-1,))
+    # Made by hand: a marker needs no identity, and a long session has many.
+    part = Part("text", Held(text), (), "marker", len(text), b"", dialect=dialect)
+    return Group("user", (part,), (-1,))
 
 
 def _write(
@@ -125,12 +132,25 @@ def _write(
             index += used
             continue
         group = groups[index]
-        written = write_message(group.role, group.parts)
-        trees.extend(written)
-        if group.role == "system" and not written:
-            system.extend(system_blocks(group.parts))
+        if group.role == "system" and _stands_beside(group, messages, dialect):
+            system.extend(SYSTEM_WRITERS[dialect](group.parts))
+        else:
+            trees.extend(write_message(group.role, group.parts))
         index += 1
+    if finish := FINISHERS.get(dialect):
+        trees = finish(trees, messages)
     return trees, system
+
+
+def _stands_beside(group: Group, messages: Sequence[Message], dialect: Dialect) -> bool:
+    """Return True for system text that goes beside the list.
+
+    Responses has a place for its own ``instructions`` there, and takes other text in the list.
+    """
+    if dialect != "responses":
+        return dialect in SYSTEM_WRITERS
+    envelope = messages[group.messages[0]].envelope
+    return envelope.dialect == "responses" and envelope.raw is None
 
 
 def _whole_message(
