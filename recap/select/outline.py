@@ -83,8 +83,8 @@ def _tail_blocks(
 ) -> Iterator[int]:
     """Yield the blocks of the current turn that can go out.
 
-    A message with thinking that would lose a call is left out whole: providers refuse a changed
-    message that carries thinking in the unfinished turn.
+    A message with thinking that would lose a call is left out whole: providers may refuse a changed
+    message that carries thinking in the unfinished turn. A person's words outweigh that.
     """
     cut = {
         exclusion.ref.message
@@ -97,7 +97,7 @@ def _tail_blocks(
         if anchor < tail_start:
             break
         has_thinking = any(part.kind == "thinking" for part in messages[anchor].parts)
-        if not (anchor in cut and has_thinking):
+        if block.has_words or not (anchor in cut and has_thinking):
             yield index
 
 

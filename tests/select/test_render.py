@@ -98,6 +98,18 @@ def test_an_open_call_of_the_current_turn_is_left_out_with_its_thinking():
     assert objects(rendered(messages, [], 0)) == [{"role": "user", "content": "go"}]
 
 
+def test_words_in_a_refused_call_outweigh_an_open_call_beside_it():
+    refusal = (
+        "The user doesn't want to proceed with this tool use. The user said: x, the user said:\nNo"
+    )
+    messages = [
+        user("go"),
+        message("assistant", thinking("hm"), call("a"), call("b")),
+        message("tool", result("a", refusal)),
+    ]
+    assert objects(rendered(messages, [], 0))[-1]["content"][0]["content"] == refusal
+
+
 def test_thinking_of_the_current_turn_is_untouched():
     messages = [
         user("go"),
