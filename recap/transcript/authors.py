@@ -107,7 +107,11 @@ REFUSALS = (
 SPOKEN = "the user said:"
 """Follows a refusal when the person typed why: the words after it are the person's."""
 
-ANSWERS = ("User has answered your questions:", "User answered Claude's questions:")
+ANSWERS = (
+    "User has answered your questions:",
+    "User answered Claude's questions:",
+    '{"answers":{',  # Codex and Gemini CLI
+)
 """Beginnings of results that hold what the person answered to the agent's questions."""
 
 _OPENING_TAG = re.compile(rf"<({'|'.join(TAGS)})(?=[\s>/])[^<>]*>")

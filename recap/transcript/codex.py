@@ -330,8 +330,11 @@ def _piece(raw: Raw, fields: Fields, kind: str) -> Part | None:
     if kind in CALLS:
         key, fixed = CALLS[kind]
         name = fixed or string(fields, "name")
-        call_id = string(fields, "call_id") or string(fields, "id")
-        return call_part(raw, name, call_id, fields.get(key), path=(key,)) if name else None
+        if not name:
+            return None
+        call_id, arguments = string(fields, "call_id") or string(fields, "id"), fields.get(key)
+        sent = {"call_id": call_id, "name": name, key: arguments}
+        return call_part(raw, name, call_id, arguments, path=(key,), sent=sent)
     return other_part(raw, kind, "agent") if kind else None
 
 

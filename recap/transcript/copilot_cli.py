@@ -246,7 +246,9 @@ def _answer(body: Body, line: int, report: Report) -> list[Part]:
         name = string(call, "name") if isinstance(call, dict) else ""
         if name:
             call_id, arguments = string(call, "toolCallId"), call.get("arguments")
-            parts.append(call_part(each, name, call_id, arguments, path=("arguments",)))
+            sent = {"toolCallId": call_id, "name": name, "arguments": arguments}
+            path = ("arguments",)
+            parts.append(call_part(each, name, call_id, arguments, path=path, sent=sent))
         else:
             report.add("malformed-call", "a tool request lacks its tool; it is left out", line)
     return parts

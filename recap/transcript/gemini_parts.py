@@ -66,12 +66,13 @@ def answer_messages(body: Body, line: int, report: Report) -> list[Message]:
         if not name:
             report.add("malformed-call", "a tool call lacks its tool; it is left out", line)
             continue
-        inner = members(each)
-        arguments = inner.get("args", Held({}))
-        call_id = string(record, "id")
-        calls.append(call_part(arguments, name, call_id, arguments.load(), path=()))
+        call_id, arguments = string(record, "id"), record.get("args")
+        sent = {"id": call_id, "name": name, "args": arguments}
+        calls.append(call_part(each, name, call_id, arguments, path=("args",), sent=sent))
         if record.get("result") is not None:
-            results.append(_result(inner["result"], call_id, string(record, "status") in FAILED))
+            results.append(
+                _result(members(each)["result"], call_id, string(record, "status") in FAILED)
+            )
     content = [
         part
         for part in _content(body, "assistant")

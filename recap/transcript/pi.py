@@ -278,8 +278,9 @@ def _read_block(raw: Raw, block: Fields, role: Role, media: Author) -> Part | No
         name, call_id = block.get("name"), block.get("id")
         if not isinstance(name, str) or not name:
             return None
-        uid = call_id if isinstance(call_id, str) else ""
-        return call_part(raw, name, uid, block.get("arguments"), path=("arguments",))
+        uid, arguments = call_id if isinstance(call_id, str) else "", block.get("arguments")
+        sent = {"id": uid, "name": name, "arguments": arguments}
+        return call_part(raw, name, uid, arguments, path=("arguments",), sent=sent)
     if kind == "image" and (image := _image(block)):
         return image_part(image, media, image_of(image.value))
     return other_part(raw, kind, media)

@@ -145,6 +145,19 @@ def test_calls_keep_their_arguments_whatever_those_are():
     ]
 
 
+def test_a_call_costs_what_was_sent():
+    extra = {"id": "fc_1", "internal_chat_message_metadata_passthrough": {"turn_id": "t"}}
+    rows = [call("c"), item("function_call", name="f", arguments="{}", call_id="c", **extra)]
+    costs = [part.cost_chars for part in parts(read(*rows), "call")]
+    assert costs[1] == len('{"call_id":"c","name":"f","arguments":"{}"}')
+
+
+def test_what_the_person_answered_to_a_question_is_the_persons():
+    answers = '{"answers":{"scope":{"answers":["only the parser"]}}}'
+    rows = [*ask("go"), call("c", "request_user_input"), output("c", answers)]
+    assert [part.author for part in parts(read(*rows), "result")] == ["steering"]
+
+
 def test_all_kinds_of_calls_are_read():
     transcript = read(
         *ask("go"),
@@ -436,6 +449,25 @@ def test_unknown_lines_and_items_never_fail():
     assert transcript.counts["other_lines"] == 1
     assert transcript.counts["items_not_sent"] == 1
     assert shape(transcript) == [("user", ["text"]), ("assistant", ["other"]), ("tool", ["result"])]
+
+
+def test_only_the_first_of_several_session_lines_counts():
+    rows = [line("session_meta", id="s2"), line("session_meta", id="s1", base_instructions={})]
+    assert read(*rows, *ask("go")).session_id == "s2"
+
+
+@pytest.mark.parametrize("turns", [0, -1, None])
+def test_taking_back_no_turn_takes_nothing_back(turns):
+    rows = [event("thread_rolled_back", num_turns=9), *ask("go")]
+    assert said(read(*rows, event("thread_rolled_back", num_turns=turns))) == ["go"]
+
+
+def test_content_may_be_a_string_and_blocks_of_unknown_types_are_kept():
+    rows = [item("message", role="user", content="go")]
+    blocks = [{"type": "input_file", "file_id": "f"}]
+    transcript = read(*rows, item("message", role="user", content=blocks))
+    assert said(transcript) == ["go"]
+    assert shape(transcript)[1] == ("user", ["other"])
 
 
 def test_what_lacks_its_fields_is_reported():

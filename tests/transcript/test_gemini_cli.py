@@ -118,10 +118,10 @@ def test_a_result_is_what_the_model_saw(data):
     assert found == [("c1", "one", False, 3), ("c2", "no such file", True, 12)]
 
 
-def test_a_call_costs_its_arguments_and_not_its_result():
+def test_a_call_costs_what_was_sent_and_not_its_result():
     (made,) = parts(read(answer("g", "", call("c1", response("c1", output="x" * 999)))), "call")
     assert (made.name, made.payload()) == ("read", {"path": "c1"})
-    assert made.cost_chars == len('{"path":"c1"}')
+    assert made.cost_chars == len('{"id":"c1","name":"read","args":{"path":"c1"}}')
 
 
 def test_thoughts_are_thinking_of_no_dialect():
