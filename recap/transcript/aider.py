@@ -2,8 +2,8 @@
 
 In this markdown ``#### `` begins the lines of the person, ``> `` those of the client and its
 commands; the rest is the assistant's. Aider ends lines of the first two kinds with two spaces, which
-the assistant's own headings and quotes lack: where a file has such ends, they decide, and lines whose
-mark they deny are reported. In a file that lost them the mark alone decides.
+the assistant's own headings and quotes lack: where a session has such ends, they decide, and lines
+whose mark they deny are reported. In a session that lost them the mark alone decides.
 
 A file is the history of a folder: many sessions. The live one is the last in which the person said
 something; those before it are inactive, as if a compaction had replaced them. So the person's words in
@@ -17,7 +17,8 @@ A command with arguments (``/ask why?``, ``/run pytest``, ``!ls``) holds the per
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from recap.transcript.events import message_of
@@ -26,7 +27,7 @@ from recap.transcript.model import HUMAN_AUTHORS, Author, Held, Message, Role, T
 from recap.transcript.parts import text_part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping, Sequence, Set
 
     from recap.transcript.foreign import Sample
     from recap.transcript.sources import Sized
@@ -58,13 +59,17 @@ def read(source: Sized) -> Transcript:
         InputError: The file lost bytes while it was read.
     """
     report = Report()
-    history = _History(report, _ended_kinds(source))
-    for line in _lines(source, report):
-        history.take(line)
+    sessions = [_messages(lines, report) for lines in _sessions(source, report)]
+    spoken = [at for at, messages in enumerate(sessions) if any(map(_is_spoken, messages))]
+    live = spoken[-1] if spoken else 0
     return Transcript(
         format="aider",
         dialect="openai",
-        messages=history.messages(),
+        messages=tuple(
+            message if at >= live else replace(message, is_active=False)
+            for at, messages in enumerate(sessions)
+            for message in messages
+        ),
         findings=report.sorted(),
         bytes_read=source.size,
         lines=report.counts.pop("lines", 0),
@@ -73,112 +78,85 @@ def read(source: Sized) -> Transcript:
 
 
 class _Line(NamedTuple):
-    """A line: its 1-based number, its text, and whether it had a line feed."""
+    """A line: its 1-based number, its text, and whether it ends as Aider ends lines with a mark."""
 
     number: int
     text: str
-    is_ended: bool
+    has_end: bool
+
+    @property
+    def kind(self) -> Kind:
+        """Whose it is by its mark alone."""
+        for kind, mark in MARKS.items():
+            if self.text.startswith(f"{mark} ") or self.text == mark:
+                return kind
+        return "assistant"
+
+    def words(self, kind: Kind) -> str:
+        """Return the words of a line of some kind, without its mark and end."""
+        if kind == "assistant":
+            return self.text
+        return self.text.removeprefix(MARKS[kind]).removeprefix(" ").removesuffix(END)
 
 
-def _lines(source: Sized, report: Report) -> Iterator[_Line]:
+def _sessions(source: Sized, report: Report) -> list[list[_Line]]:
+    """Return the lines of each session; first what stands before any."""
+    sessions: list[list[_Line]] = [[]]
     for number, _, data, is_ended in split_lines(source):
         report.counts["lines"] = number
-        text = data.decode("utf-8", "replace")
-        if text.encode() != data:
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            text = data.decode("utf-8", "replace")
             report.add("not-utf8", "bytes that are no UTF-8 are replaced", number, "warning")
         if nul_bytes := text.count("\0"):
             report.add("nul-bytes", f"{nul_bytes:,} NUL bytes are left out", number, "warning")
-        yield _Line(number, text.replace("\0", "").removesuffix("\r"), is_ended)
+        text = text.replace("\0", "").removesuffix("\r")
+        if _START.fullmatch(text):
+            report.counts["sessions"] += 1
+            sessions.append([])
+        else:
+            # A last line may have been cut before its end.
+            sessions[-1].append(_Line(number, text, text.endswith(END) or not is_ended))
+    return sessions
 
 
-def _ended_kinds(source: Sized) -> frozenset[Kind]:
-    """Return the kinds of lines that have the ends Aider gives them somewhere in the file."""
-    lines = (line for line in _lines(source, Report()) if line.text.endswith(END))
-    return frozenset(_marked(line.text) for line in lines) - {"assistant"}
+def _messages(lines: Sequence[_Line], report: Report) -> list[Message]:
+    """Return the messages of a session: one for each run of lines of one kind."""
+    ended = {line.kind for line in lines if line.text.endswith(END)}
+    messages: list[Message] = []
+    for kind, run in groupby(lines, lambda line: _kind(line, ended, report)):
+        message = _message(kind, list(run), report)
+        if message is None:
+            continue
+        before = messages[-1].role if messages else ""
+        if kind == "person" and kind not in ended and before == "assistant":
+            detail = "it may be a heading of the assistant's, whose text it follows"
+            report.add("ambiguous-person", detail, message.line, "note")
+        messages.append(message)
+    return messages
 
 
-def _marked(text: str) -> Kind:
-    """Return whose line it is by its mark alone."""
-    for kind, mark in MARKS.items():
-        if text.startswith(f"{mark} ") or text == mark:
-            return kind
+def _kind(line: _Line, ended: Set[Kind], report: Report) -> Kind:
+    kind = line.kind
+    if kind == "assistant" or line.has_end or kind not in ended:
+        return kind
+    detail = "it has the mark but not the end of such a line: read as the assistant's"
+    report.add(f"ambiguous-{kind}", detail, line.number, "note")
     return "assistant"
 
 
-@dataclass(slots=True)
-class _Run:
-    """Consecutive lines of one kind, without their marks and ends."""
-
-    kind: Kind = "assistant"
-    line: int = 1
-    words: list[str] = field(default_factory=list)
-
-    def text(self) -> str:
-        words = "\n".join(self.words)
-        return words.strip() if self.kind == "assistant" else words.rstrip()
-
-
-class _History:
-    """State of one pass over the lines of a file."""
-
-    def __init__(self, report: Report, ended: frozenset[Kind]) -> None:
-        self.report = report
-        self.ended = ended
-        self.run = _Run()
-        self.sessions: list[list[Message]] = [[]]  # first what stands before any session
-
-    def take(self, line: _Line) -> None:
-        """Take the next line."""
-        if _START.fullmatch(line.text):
-            self._close(_Run("assistant", line.number + 1))
-            self.sessions.append([])
-            self.report.counts["sessions"] += 1
-            return
-        kind = self._kind(line)
-        if kind != self.run.kind:
-            self._close(_Run(kind, line.number))
-        words = line.text
-        if kind in MARKS:
-            words = words.removeprefix(MARKS[kind]).removeprefix(" ").removesuffix(END)
-        self.run.words.append(words)
-
-    def messages(self) -> tuple[Message, ...]:
-        """Return the messages of all sessions, those before the live one inactive."""
-        self._close(_Run())
-        spoken = [at for at, said in enumerate(self.sessions) if any(map(_is_spoken, said))]
-        live = spoken[-1] if spoken else 0
-        return tuple(
-            message if at >= live else replace(message, is_active=False)
-            for at, session in enumerate(self.sessions)
-            for message in session
-        )
-
-    def _kind(self, line: _Line) -> Kind:
-        kind = _marked(line.text)
-        if kind == "assistant" or line.text.endswith(END) or not line.is_ended:
-            return kind
-        if kind in self.ended:
-            detail = (
-                "it has the mark but not the end of a line of another's: read as the assistant's"
-            )
-            self.report.add(f"ambiguous-{kind}", detail, line.number, "note")
-            return "assistant"
-        if self.run.kind == "assistant" and self.run.text():
-            detail = "it may be the assistant's own, as it follows a text of the assistant's"
-            self.report.add(f"ambiguous-{kind}", detail, line.number, "note")
-        return kind
-
-    def _close(self, following: _Run) -> None:
-        """End the run of lines, and begin the following one."""
-        run, self.run = self.run, following
-        words = run.text()
-        if not words.strip():
-            return
-        if run.kind == "person" and words == EMPTY_PROMPT:
-            self.report.counts["empty_prompts"] += 1
-            return
-        part = text_part(Held(words), words, _author(run.kind, words))
-        self.sessions[-1].append(message_of(ROLES[run.kind], [part], run.line))
+def _message(kind: Kind, run: Sequence[_Line], report: Report) -> Message | None:
+    """Return what a run of lines says; None when it says nothing."""
+    words = "\n".join(line.words(kind) for line in run).strip("\n")
+    if kind == "person" and words == EMPTY_PROMPT:
+        report.counts["empty_prompts"] += 1
+        return None
+    first = next((line.number for line in run if line.words(kind).strip()), None)
+    if first is None:
+        return None
+    part = text_part(Held(words), words, _author(kind, words))
+    return message_of(ROLES[kind], [part], first)
 
 
 def _is_spoken(message: Message) -> bool:

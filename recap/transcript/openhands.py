@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from recap.transcript.events import Session, message_of
@@ -25,7 +26,7 @@ from recap.transcript.openai import MessageReader
 from recap.transcript.parts import call_part, image_part, result_part, text_part
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from recap.transcript.foreign import Sample
 
@@ -104,23 +105,20 @@ def _first_session(document: Raw, report: Report) -> tuple[list[Raw], str]:
     return events, name if isinstance(name, str) else ""
 
 
-class _Body(NamedTuple):
-    """An object of an event: handles on its members, and the members decoded."""
+class _Body:
+    """An object of an event: its decoded members, and handles on them when they are asked for."""
 
-    handles: Mapping[str, Raw]
-    fields: Fields
+    def __init__(self, fields: Json, handle: Callable[[], Raw]) -> None:
+        self.fields: Fields = fields if isinstance(fields, dict) else {}
+        self._handle = handle
 
-    @classmethod
-    def of(cls, raw: Raw | None) -> _Body:
-        """Return the object; an empty one for anything else."""
-        fields = raw.load() if raw is not None else None
-        if raw is None or not isinstance(fields, dict):
-            return cls({}, {})
-        return cls(members(raw), fields)
+    @cached_property
+    def handles(self) -> Mapping[str, Raw]:
+        return members(self._handle())
 
     def inner(self, key: str) -> _Body:
-        """Return the object under a key."""
-        return _Body.of(self.handles.get(key))
+        """Return the object under a key; an empty one for anything else."""
+        return _Body(self.fields.get(key), lambda: self.handles[key])
 
     def text(self, key: str) -> str:
         """Return the string under a key; "" for anything else."""
@@ -139,29 +137,39 @@ class _Body(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """What an event says of the model's answer it belongs to.
+    """What an action says of the model's answer it comes from.
 
     Attributes:
-        call_id: Id of the call in it; "" where the event names none.
+        call_id: Id of the call in it; "" where the action names none.
+        tool: Name of the tool.
         id: Id of the answer, "" where it has none.
         model: Model that gave it.
-        message: Handle on the assistant message; None where the log does not keep it.
+        message: The assistant message; empty where the log does not keep it.
+        handle: Handle on the message.
     """
 
     call_id: str
+    tool: str
     id: str
     model: str
-    message: Raw | None
+    message: Fields
+    handle: Callable[[], Raw]
 
     @classmethod
-    def of(cls, event: _Body) -> _Answer:
-        """Return what the event says."""
-        metadata = event.inner("tool_call_metadata")
+    def of(cls, action: _Body) -> _Answer:
+        """Return what the action says."""
+        metadata = action.inner("tool_call_metadata")
         response = metadata.inner("model_response")
-        choices = elements(response.handles["choices"]) if "choices" in response.handles else []
-        message = members(choices[0]).get("message") if choices else None
+        choices = response.fields.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        message = choice.get("message") if isinstance(choice, dict) else None
         return cls(
-            metadata.text("tool_call_id"), response.id("id"), response.text("model"), message
+            metadata.text("tool_call_id"),
+            metadata.text("function_name") or action.text("action"),
+            response.id("id"),
+            response.text("model"),
+            message if isinstance(message, dict) else {},
+            lambda: members(elements(response.handles["choices"])[0])["message"],
         )
 
 
@@ -178,7 +186,7 @@ class _Log:
 
     def take(self, raw: Raw, fields: Fields, line: int, report: Report) -> tuple[()]:
         """Take an event; the key that is present tells an action from an observation."""
-        event = _Body(members(raw), fields)
+        event = _Body(fields, lambda: raw)
         if event.text("action"):
             self._action(event, line)
         elif event.text("observation"):
@@ -207,7 +215,8 @@ class _Log:
 
     def _observation(self, raw: Raw, event: _Body, line: int) -> None:
         kind, extras, cause = event.text("observation"), event.inner("extras"), event.id("cause")
-        call_id = _Answer.of(event).call_id or self.calls.get(cause, "")
+        call_id = event.inner("tool_call_metadata").text("tool_call_id")
+        call_id = call_id or self.calls.get(cause, "")
         if kind in CONDENSATIONS:
             self._condensation(line)
         elif kind == "recall":
@@ -254,8 +263,7 @@ class _Log:
             parts = [*args.said(("thought",), "agent"), *parts]
         calls = Counter(part.call_id for part in parts if part.kind == "call")
         if not calls[call_id]:
-            name = event.inner("tool_call_metadata").text("function_name") or event.text("action")
-            parts.append(_made_call(name, call_id, args))
+            parts.append(_made_call(answer.tool, call_id, args))
         calls[call_id] -= 1
         if answer.id:
             self.waiting.update({(answer.id, each): count for each, count in calls.items()})
@@ -265,11 +273,10 @@ class _Log:
 
     def _answered(self, answer: _Answer, line: int) -> list[Part]:
         """Return the parts of an answer that the log keeps."""
-        fields = answer.message.load() if answer.message is not None else None
-        if answer.message is None or not isinstance(fields, dict):
+        if not answer.message:
             return []
-        fields = {**fields, "role": "assistant"}
-        messages = self.chat.read_message(answer.message, fields, line, self.report)
+        fields = {**answer.message, "role": "assistant"}
+        messages = self.chat.read_message(answer.handle(), fields, line, self.report)
         return [part for message in messages for part in message.parts if not part.is_blank]
 
 
@@ -288,19 +295,24 @@ def _result(raw: Raw, event: _Body, extras: _Body, call_id: str) -> Part:
         or (kind in ("edit", "read") and event.text("content").startswith(FAILED_EDIT))
     )
     # Older versions kept the difference in ``content``, and what the model saw beside it.
-    shown = extras.handles.get("formatted_output_and_error") if kind == "edit" else None
-    shown = shown if extras.text("formatted_output_and_error") else event.handles.get("content")
-    if shown is None:
-        return result_part(raw, call_id, None, path=("content",), is_error=is_error)
-    return result_part(shown, call_id, shown.load(), path=(), is_error=is_error)
+    body, key = (event, "content")
+    if kind == "edit" and extras.text("formatted_output_and_error"):
+        body, key = (extras, "formatted_output_and_error")
+    if key not in body.fields:
+        return result_part(raw, call_id, None, path=(key,), is_error=is_error)
+    return result_part(body.handles[key], call_id, body.fields[key], path=(), is_error=is_error)
 
 
 def _recalled(extras: _Body) -> list[Part]:
     """Return what the client recalled for the agent: instructions, and microagents' knowledge."""
     parts = extras.said(INSTRUCTIONS, "injected")
-    knowledge = extras.handles.get("microagent_knowledge")
-    for item in elements(knowledge) if knowledge is not None else []:
-        parts.extend(_Body.of(item).said(("content",), "injected"))
+    knowledge = extras.fields.get("microagent_knowledge")
+    if isinstance(knowledge, list):
+        handles = elements(extras.handles["microagent_knowledge"])
+        for handle, item in zip(handles, knowledge, strict=True):
+            words = item.get("content") if isinstance(item, dict) else None
+            if isinstance(words, str) and words.strip():
+                parts.append(text_part(members(handle)["content"], words, "injected"))
     return parts
 
 
