@@ -178,7 +178,7 @@ class _Rollout:
         kind = string(body.fields, "type")
         words = string(body.fields, "message")
         if kind == "user_message" and words:
-            self.requests.append(len(self.session.messages))
+            self.requests.append(len(self.session))
             part = text_part(members(body.raw)["message"], words, "human")
             self.session.add(message_of("user", [part], line))
         elif kind in TASKS:
@@ -188,7 +188,7 @@ class _Rollout:
             self.session.stop()
         elif kind == "thread_rolled_back":
             turns = body.fields.get("num_turns")
-            at = len(self.session.messages)
+            at = len(self.session)
             self.marks.append(_Undone(at, turns if isinstance(turns, int) else 0, line))
             self.session.stop()
 
@@ -207,20 +207,19 @@ class _Rollout:
         elif summary:
             part = text_part(members(body.raw)["message"], summary, "summary")
             context.add(message_of("user", [part], line))
-        at = len(self.session.messages)
-        self.marks.append(_Compacted(at, tuple(context.messages), isinstance(history, list)))
+        at = len(self.session)
+        self.marks.append(_Compacted(at, tuple(context.messages()), isinstance(history, list)))
 
     def transcript(self) -> Transcript:
         """Return the session the lines hold."""
         is_whole = not self.report.counts["bad_lines"]
-        self.session.messages, copies = judged(
-            self.session.messages, self.requests, is_whole=is_whole
-        )
+        found = self.session.messages()
+        found, copies = judged(found, self.requests, is_whole=is_whole)
         live: list[Message] = []
         old: list[Message] = []
         marks = iter([*self.marks, None])
         mark = next(marks)
-        for index, message in enumerate([*self.session.steered(), None]):
+        for index, message in enumerate([*self.session.steered(found), None]):
             while mark is not None and mark.at <= index:
                 if isinstance(mark, _Undone):
                     live = self._without_turns(live, mark)

@@ -97,7 +97,7 @@ class _Log:
 
     def take(self, record: Record[Members]) -> None:
         """Take one event."""
-        self.places[text_of(record, "id")] = len(self.session.messages)
+        self.places[text_of(record, "id")] = len(self.session)
         handle = _EVENTS.get(text_of(record, "type"))
         if handle is None:
             self.report.counts["other_lines"] += 1
@@ -166,7 +166,7 @@ class _Log:
 
     def begin_compaction(self, body: Body, line: int) -> None:
         """Note where a compaction began: what comes while it runs is not in its summary."""
-        self.begun = len(self.session.messages)
+        self.begun = len(self.session)
 
     def end_compaction(self, body: Body, line: int) -> None:
         """Take the summary that stands for what came before."""
@@ -174,7 +174,7 @@ class _Log:
         if body.fields.get("success") is not False and summary:
             part = text_part(members(body.raw)["summaryContent"], summary, "summary")
             self.summaries.append(message_of("user", [part], line))
-            self.replaced = len(self.session.messages) if self.begun is None else self.begun
+            self.replaced = len(self.session) if self.begun is None else self.begun
             self.has_summary = True
             self.report.counts["compactions"] += 1
         self.begun = None
@@ -182,7 +182,7 @@ class _Log:
     def clear(self, body: Body, line: int) -> None:
         """Note that the context was emptied."""
         self.report.counts["cleared_contexts"] += 1
-        self.replaced, self.has_summary = len(self.session.messages), False
+        self.replaced, self.has_summary = len(self.session), False
         self.session.stop()
 
     def rewind(self, body: Body, line: int) -> None:
@@ -195,7 +195,7 @@ class _Log:
 
     def transcript(self) -> Transcript:
         """Return the session the events hold."""
-        messages = self.session.steered()
+        messages = self.session.steered(self.session.messages())
         roles = {message.uid: message for message in self.prompts}
         prompts = [message for message in self.prompts if roles[message.uid] is message]
         summaries = self.summaries[-1:] if self.has_summary else []

@@ -6,7 +6,7 @@ order, the tool loops in them, and which messages a native compaction left in th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -30,7 +30,7 @@ from recap.transcript.model import (
 from recap.transcript.spans import is_deep, locate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from recap.transcript.items import Fields
     from recap.transcript.sources import Sized
@@ -132,45 +132,53 @@ class Session:
     """The messages of a log in file order.
 
     Attributes:
-        messages: As they were added; runs of assistant events are one message.
+        runs: Each message, as the pieces it was written in.
         stops: Indices of messages before which a tool loop, if one was open, had ended.
     """
 
-    messages: list[Message] = field(default_factory=list)
+    runs: list[list[Message]] = field(default_factory=list)
     stops: list[int] = field(default_factory=list)
 
+    def __len__(self) -> int:
+        return len(self.runs)
+
     def add(self, message: Message, *, is_piece: bool = False) -> None:
-        """Add a message; a piece joins the assistant message right before it."""
-        before = self.messages[-1] if self.messages else None
-        is_apart = before is None or self.stops[-1:] == [len(self.messages)]
-        if is_apart or before is None or not is_piece or before.role != message.role:
-            self.messages.append(message)
-            return
-        parts = (*before.parts, *message.parts)
-        envelope = Envelope(None, len(parts), "openai")
-        self.messages[-1] = replace(
-            before,
-            parts=parts,
-            envelope=envelope,
-            model=before.model or message.model,
-            uid=before.uid or message.uid,
-        )
+        """Add a message; a piece belongs to the message right before it, if that is of its role."""
+        before = self.runs[-1] if self.runs and self.stops[-1:] != [len(self)] else None
+        if is_piece and before and before[0].role == message.role:
+            before.append(message)
+        else:
+            self.runs.append([message])
 
     def stop(self) -> None:
         """Note that the person, or the client, ended the turn here."""
-        self.stops.append(len(self.messages))
+        self.stops.append(len(self))
 
     def cut(self, at: int) -> int:
         """Take away the messages from index ``at`` on; return their number."""
-        count = len(self.messages) - at
-        del self.messages[at:]
+        count = len(self) - at
+        del self.runs[at:]
         self.stops = [stop for stop in self.stops if stop < at] + [at]
         return count
 
-    def steered(self) -> list[Message]:
-        """Return the messages with steering marked, each loop by itself."""
-        ends = pairwise((0, *self.stops, len(self.messages)))
-        return list(chain.from_iterable(mark_steering(self.messages[a:b]) for a, b in ends))
+    def messages(self) -> list[Message]:
+        """Return the messages, pieces joined."""
+        return [_joined(run) for run in self.runs]
+
+    def steered(self, messages: Sequence[Message]) -> list[Message]:
+        """Return the session's messages with steering marked, each loop by itself."""
+        ends = pairwise((0, *self.stops, len(messages)))
+        return list(chain.from_iterable(mark_steering(messages[a:b]) for a, b in ends))
+
+
+def _joined(run: Sequence[Message]) -> Message:
+    first = run[0]
+    if len(run) == 1:
+        return first
+    parts = tuple(part for piece in run for part in piece.parts)
+    model = next((piece.model for piece in run if piece.model), "")
+    uid = next((piece.uid for piece in run if piece.uid), "")
+    return message_of(first.role, parts, first.line, model=model, uid=uid)
 
 
 def transcript_of_log(
