@@ -195,7 +195,7 @@ class _Log:
 
     def transcript(self) -> Transcript:
         """Return the session the events hold."""
-        messages = self.session.steered(self.session.messages())
+        messages = self.session.steered()
         roles = {message.uid: message for message in self.prompts}
         prompts = [message for message in self.prompts if roles[message.uid] is message]
         summaries = self.summaries[-1:] if self.has_summary else []

@@ -1,7 +1,7 @@
 """Logs with one event a line: what the readers of several agents' logs share.
 
-First the fields of a line with exact handles on them, then the session they make: steps in file
-order, the tool loops in them, and which messages a native compaction left in the live context.
+First the fields of a line with exact handles on them, then the session they make: its messages in
+file order, and the tool loops in them.
 """
 
 from __future__ import annotations
@@ -165,8 +165,12 @@ class Session:
         """Return the messages, pieces joined."""
         return [_joined(run) for run in self.runs]
 
-    def steered(self, messages: Sequence[Message]) -> list[Message]:
-        """Return the session's messages with steering marked, each loop by itself."""
+    def steered(self, messages: Sequence[Message] | None = None) -> list[Message]:
+        """Return the session's messages, or those given in their place, with steering marked.
+
+        Each tool loop is looked at by itself.
+        """
+        messages = self.messages() if messages is None else messages
         ends = pairwise((0, *self.stops, len(messages)))
         return list(chain.from_iterable(mark_steering(messages[a:b]) for a, b in ends))
 

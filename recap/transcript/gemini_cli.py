@@ -39,7 +39,7 @@ ROLES: Mapping[str, Role] = {"user": "user", "gemini": "assistant"}
 
 HEAD_BYTES = 4096
 
-_HEAD = re.compile(r'\s*\{\s*"sessionId"\s*:\s*"(?P<id>[^"\\]*)",\s*"projectHash"\s*:')
+_HEAD = re.compile(r'\ufeff?\s*\{\s*"sessionId"\s*:\s*"(?P<id>[^"\\]*)",\s*"projectHash"\s*:')
 
 Key: TypeAlias = tuple[str, ...]
 """What is equal in all versions of a message: Gemini writes it anew whenever it changes."""
@@ -51,9 +51,7 @@ def detect(sample: Sample) -> str | None:
     for head in (*heads, sample.document):
         if isinstance(head, dict) and "sessionId" in head and "projectHash" in head:
             return "sessionId with projectHash"
-    is_cut = (
-        sample.document is None and not heads and _HEAD.match(sample.head.removeprefix("\ufeff"))
-    )
+    is_cut = sample.document is None and not heads and _HEAD.match(sample.head)
     return "sessionId with projectHash in a document that is cut off" if is_cut else None
 
 

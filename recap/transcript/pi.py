@@ -199,7 +199,7 @@ class _Log:
             if entry.is_stop:
                 session.stop()
         spoken = (entry for entry in walk if entry.message is not None)
-        for entry, message in zip(spoken, session.steered(session.messages()), strict=True):
+        for entry, message in zip(spoken, session.steered(), strict=True):
             entry.message = message
         live = self._live(walk)
         is_live = {id(entry) for entry in live}

@@ -295,7 +295,12 @@ def test_a_header_may_hold_messages():
 @pytest.mark.parametrize("indent", [2, None])
 def test_of_a_document_cut_off_the_whole_messages_are_read(indent):
     data = json.dumps({**HEADER, "messages": list(MESSAGES)}, indent=indent).encode()
-    for cut in (data[:-3], data[: data.find(b"thanks")], data[: data.find(b"look first")]):
+    for cut in (
+        data[:-3],
+        b"\xef\xbb\xbf" + data[:-3],
+        data[: data.find(b"thanks")],
+        data[: data.find(b"look first")],
+    ):
         transcript = read_bytes(cut)
         assert transcript.format == "gemini-cli"
         assert said(transcript)[:1] == ["read it"]
