@@ -10,8 +10,9 @@ import click
 
 from recap.cli.command import Command
 from recap.cli.inspect import finding_lines
-from recap.cli.options import DIALECTS, demand_file, json_option, session_path
+from recap.cli.options import demand_file, json_option, session_path
 from recap.cli.output import Line, counted, say, say_json, working
+from recap.transcript.dialects import DIALECTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,6 @@ import click
 
 from recap.cli.command import Command
 from recap.cli.options import (
-    DIALECTS,
     STDIN,
     Session,
     Wanted,
@@ -34,13 +33,13 @@ from recap.cli.output import (
     say_json,
 )
 from recap.cli.writing import refuse_source, write_whole
+from recap.transcript.dialects import DIALECT_NAMES, DIALECTS
 
 if TYPE_CHECKING:
     from recap.session import Compaction, Report
     from recap.transcript.model import Json
 
 SCHEMA = "recap.compact/1"
-NAMES = {"anthropic": "Anthropic Messages", "openai": "OpenAI chat"}
 
 
 @click.command(
@@ -110,8 +109,8 @@ def headline(report: Report, seconds: float) -> str:
 def standing(report: Report) -> str:
     """Return whether the provider would take the result."""
     if report.over_limit:
-        return f"too large for {NAMES[report.dialect]} ({', '.join(report.over_limit)})"
-    return f"valid for {NAMES[report.dialect]}"
+        return f"too large for {DIALECT_NAMES[report.dialect]} ({', '.join(report.over_limit)})"
+    return f"valid for {DIALECT_NAMES[report.dialect]}"
 
 
 def report_lines(compaction: Compaction, size: int) -> list[Element]:

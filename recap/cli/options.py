@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from recap.transcript.model import Transcript
 
 STDIN = "-"
-DIALECTS = ("anthropic", "openai")
 REQUEST_PREVIEW = 90
 
 

@@ -6,21 +6,38 @@ Nothing is invented: what has no counterpart goes over as the text of its JSON.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from recap.transcript.authors import OMISSION_PREFIX
 from recap.transcript.images import image_address
 from recap.transcript.limits import IMAGE_MEDIA_TYPES
-from recap.transcript.model import IMAGE_TYPES, Held, Json, Part, block_text, flat_text
+from recap.transcript.model import (
+    IMAGE_TYPES,
+    Dialect,
+    Held,
+    Json,
+    Part,
+    PartKind,
+    block_text,
+    flat_text,
+)
 from recap.transcript.parts import parsed_arguments, result_part, text_part
 from recap.transcript.tree import Tree, to_bytes
 
-ID_KEYS = {
-    ("anthropic", "call"): "id",
-    ("anthropic", "result"): "tool_use_id",
-    ("openai", "call"): "id",
-    ("openai", "result"): "tool_call_id",
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+ID_KEYS: Mapping[tuple[Dialect | None, PartKind], tuple[str, ...]] = {
+    ("anthropic", "call"): ("id",),
+    ("anthropic", "result"): ("tool_use_id",),
+    ("openai", "call"): ("id",),
+    ("openai", "result"): ("tool_call_id",),
+    ("responses", "call"): ("call_id", "id"),
+    ("responses", "result"): ("call_id", "approval_request_id", "id"),
+    ("langchain", "call"): ("id",),
+    ("langchain", "result"): ("tool_call_id",),
 }
-"""Where a part's raw block holds the call's id."""
+"""Where a part's raw block holds the call's id: the first of the keys that it has."""
 
 UNCONVERTED_IMAGE = f"{OMISSION_PREFIX}an image the vendor cannot take]"
 
@@ -42,7 +59,7 @@ def arguments_text(payload: Json) -> str:
 
 def text_leaf(part: Part) -> Tree:
     """Return the text of a part: the string as it came where the part is nothing else."""
-    return part.payload() if part.path else part.raw
+    return part.text() if part.path else part.raw
 
 
 def text_block(words: Tree) -> Tree:
@@ -103,14 +120,21 @@ def other_as_text(part: Part) -> Tree:
 
 def with_call_id(part: Part, new_id: str) -> Part:
     """Return a copy of a call or result with another call id, in its raw block as well."""
-    key = ID_KEYS.get((part.dialect or "", part.kind))
-    value = part.raw.load()
-    if key is None:
+    if (part.dialect, part.kind) not in ID_KEYS:
         return replace(part, call_id=new_id)
-    if key not in value:  # a legacy call, named by its function alone: it goes out in the new form
+    value = part.raw.load()
+    path = _id_path(part, value)
+    if not path:  # a legacy call, named by its function alone: it goes out in the new form
         return replace(part, call_id=new_id, dialect=None)
-    raw = Held({**value, key: new_id}, part.raw.is_clean)
+    raw = Held(_with(value, path, new_id), part.raw.is_clean)
     return replace(part, raw=raw, call_id=new_id)
+
+
+def _id_path(part: Part, value: Json) -> tuple[str, ...]:
+    keys = ID_KEYS[part.dialect, part.kind]
+    if part.dialect == "langchain" and part.kind == "result":  # raw is the message around it
+        return (part.path[0], *keys)
+    return next(((key,) for key in keys if key in value), ())
 
 
 def without_images(part: Part, marker_text: str) -> Part:
@@ -119,15 +143,22 @@ def without_images(part: Part, marker_text: str) -> Part:
         return text_part(Held(marker_text), marker_text, "marker")
     payload = part.payload()
     blocks = payload if isinstance(payload, list) else [payload]
+    kind = "input_text" if part.dialect == "responses" else "text"
     content: Json = [
-        {"type": "text", "text": marker_text} if is_image(block) else block for block in blocks
+        {"type": kind, "text": marker_text} if is_image(block) else block for block in blocks
     ]
-    value = {**part.raw.load(), part.path[0]: content} if part.path else content
     return result_part(
-        Held(value, part.raw.is_clean),
+        Held(_with(part.raw.load(), part.path, content), part.raw.is_clean),
         part.call_id,
         content,
         path=part.path,
         is_error=part.is_error,
         dialect=part.dialect,
     )
+
+
+def _with(value: Json, path: Sequence[str], payload: Json) -> Json:
+    """Return a copy of the value with another payload at the end of the path."""
+    if not path:
+        return payload
+    return {**value, path[0]: _with(value.get(path[0]), path[1:], payload)}

@@ -21,11 +21,14 @@ from recap.transcript import (
     claude_lines,
     codex,
     copilot_cli,
-    foreign,
     gemini_cli,
+    gemini_contents,
+    langchain,
     openai,
+    opencode,
     openhands,
     pi,
+    responses,
     swe_agent,
     swe_together,
 )
@@ -196,12 +199,25 @@ FORMATS: tuple[Format, ...] = (
     Format("copilot-cli", copilot_cli.detect, lambda g: copilot_cli.read(g.source), "openai"),
     Format("gemini-cli", gemini_cli.detect, _read_gemini_cli, "openai"),
     Format("pi", pi.detect, lambda given: pi.read(given.source), "openai"),
-    Format("opencode", foreign.opencode),
+    Format("opencode", _list_detector(opencode.detect), _list_reader(opencode.read), "opencode"),
     Format("swe-agent", swe_agent.detect, _list_reader(swe_agent.read), "openai"),
     Format("mini-swe-agent", swe_agent.detect_mini, _list_reader(swe_agent.read_mini), "openai"),
     Format("openhands", openhands.detect, _list_reader(openhands.read), "openai"),
-    Format("langchain", foreign.langchain),
-    Format("openai-responses", foreign.openai_responses),
+    Format(
+        "langchain", _list_detector(langchain.detect), _list_reader(langchain.read), "langchain"
+    ),
+    Format(
+        "gemini-contents",
+        _list_detector(gemini_contents.detect),
+        _list_reader(gemini_contents.read),
+        "gemini",
+    ),
+    Format(
+        "openai-responses",
+        _list_detector(responses.detect),
+        _list_reader(responses.read),
+        "responses",
+    ),
     Format("aider", aider.detect, lambda given: aider.read(given.source), "openai"),
     Format("claude-code", _detect_claude_code, lambda given: claude_code.read(given.source)),
     Format("anthropic-messages", _list_detector(anthropic.detect), _list_reader(anthropic.read)),
@@ -209,7 +225,12 @@ FORMATS: tuple[Format, ...] = (
 )
 """The formats, the most telling first: the first that recognises an input reads it."""
 
-ALIASES = {"anthropic": "anthropic-messages", "openai": "openai-chat"}
+ALIASES = {
+    "anthropic": "anthropic-messages",
+    "openai": "openai-chat",
+    "responses": "openai-responses",
+    "gemini": "gemini-contents",
+}
 """Names of dialects, taken for the message lists of that dialect."""
 
 READ = tuple(format.name for format in FORMATS if format.read)
@@ -228,12 +249,12 @@ def open_log(path: str | os.PathLike[str], *, format: str | None = None) -> Tran
         UnknownFormatError: No reader knows the format, or its reader is not built.
         UsageError: ``format`` names no format.
     """
-    return _read(open_source(Path(path)), format)
+    return read_source(open_source(Path(path)), format)
 
 
 def read_bytes(data: bytes, *, format: str | None = None, name: str = "<bytes>") -> Transcript:
     """Return the session that bytes hold; ``name`` stands for them in errors. See ``open_log``."""
-    return _read(ByteSource(data, name), format)
+    return read_source(ByteSource(data, name), format)
 
 
 def recognise(path: str | os.PathLike[str]) -> tuple[str, str]:
@@ -250,7 +271,8 @@ def recognise(path: str | os.PathLike[str]) -> tuple[str, str]:
     return format.name, evidence
 
 
-def _read(source: Sized, name: str | None) -> Transcript:
+def read_source(source: Sized, name: str | None = None) -> Transcript:
+    """Return the session a source holds; ``name`` is that of its format. See ``open_log``."""
     asked = _named(name) if name else None
     given = Input(source)
     if given.is_blank:

@@ -18,6 +18,12 @@ Image: TypeAlias = tuple[int, int, int]
 
 PIXELS_PER_TOKEN = 750
 CHARS_PER_TOKEN = 4
+HOLDERS = ("source", "image_url", "inlineData", "inline_data", "fileData", "file_data")
+DATA_KEYS = ("data", "base64")
+MEDIA_KEYS = ("media_type", "mimeType", "mime_type")
+URL_KEYS = ("url", "image_url", "fileUri", "file_uri")
+"""Keys by which the dialects hold an image: an inner object, and in it the data or an address."""
+
 HEADER_CHARS = 64 * 1024
 """Base64 characters looked at; an image whose size comes later is of unknown size."""
 
@@ -57,15 +63,14 @@ def image_address(block: dict[str, Json]) -> str:
 
     "" where the block names it in another way.
     """
-    source, url = block.get("source"), block.get("image_url")
-    if isinstance(source, dict):
-        data = source.get("data")
-        url = source.get("url")
-        if isinstance(data, str):
-            return f"data:{source.get('media_type')};base64,{data}"
-    elif isinstance(url, dict):
-        url = url.get("url")
-    return url if isinstance(url, str) else ""
+    holders = [block, *(block[key] for key in HOLDERS if isinstance(block.get(key), dict))]
+    for holder in holders:
+        data = next((holder[key] for key in DATA_KEYS if isinstance(holder.get(key), str)), None)
+        if data is not None:
+            media_type = next((holder[key] for key in MEDIA_KEYS if key in holder), None)
+            return f"data:{media_type};base64,{data}"
+    urls = (holder[key] for holder in holders for key in URL_KEYS if key in holder)
+    return next((url for url in urls if isinstance(url, str)), "")
 
 
 def _base64_data(block: dict[str, Json]) -> str:

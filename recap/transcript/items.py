@@ -13,6 +13,7 @@ from recap.transcript.authors import author_in, media_author
 from recap.transcript.lines import Report, elements, members
 from recap.transcript.model import Author, Dialect, Json, Message, Part, Raw, Role, Transcript
 from recap.transcript.parts import text_part
+from recap.transcript.signs import DOCUMENT_KEYS, OPENAI_ROLES, sign_of
 
 Fields: TypeAlias = dict[str, Json]
 """A decoded JSON object."""
@@ -23,17 +24,14 @@ ReadItem: TypeAlias = Callable[[Raw, Fields, int, Report], Sequence[Message]]
 ReadBlock: TypeAlias = Callable[[Raw, Fields, Role, Author], Part | None]
 """Handle on a block with a type, its fields, the message's role, the author of pasted media."""
 
-UNREADABLE = (TypeError, ValueError, OverflowError, RecursionError)
-"""What a value that is no JSON, or nested without end, makes the codecs raise."""
+UNREADABLE = (TypeError, ValueError, KeyError, OverflowError, RecursionError)
+"""What a value that is no JSON, or nested without end, makes the codecs raise; KeyError where its
+members decode but cannot be told apart in its bytes."""
 
-LIST_KEYS = ("messages", "traj")
+LIST_KEYS = ("messages", "traj", "input", "contents")
 """Keys under which documents hold their message list."""
 
-OPENAI_KEYS = ("tool_calls", "tool_call_id", "function_call", "refusal")
-OPENAI_TYPES = frozenset(
-    ("image_url", "input_audio", "file", "refusal", "input_text", "output_text")
-)
-OPENAI_ROLES = frozenset(("tool", "function", "developer"))
+ROLES = frozenset(("tool", "function", "developer"))
 ANTHROPIC_TYPES = frozenset(("thinking", "redacted_thinking", "tool_use", "image", "document"))
 ROLES = frozenset(("system", "user", "assistant")) | OPENAI_ROLES
 
@@ -57,59 +55,21 @@ def is_message_list(document: Json) -> bool:
 def dialect_of(document: Json) -> tuple[Dialect, str]:
     """Return the dialect of a message list or request document, and what decided it.
 
-    OpenAI's calls, tool roles and image parts decide first, then Anthropic's blocks, then system
-    messages (OpenAI) or a ``system`` field (Anthropic). Where nothing does, plain texts count as
-    OpenAI's.
+    What a message or the key of the list shows decides first (``signs``), then system messages
+    (OpenAI) or a ``system`` field (Anthropic). Where nothing does, plain texts count as OpenAI's.
     """
-    messages = [
-        (number, item)
-        for number, item in enumerate(list_in(document) or (), 1)
-        if isinstance(item, dict)
-    ]
-    for dialect, sign_of in _SIGNS:
-        for number, message in messages:
-            if sign := sign_of(message):
-                return dialect, f"{sign} in message {number}"
-    if isinstance(document, dict) and "system" in document:
+    messages = list_in(document) or ()
+    if found := sign_of(messages):
+        return found
+    fields = document if isinstance(document, dict) else {}
+    for key, dialect in DOCUMENT_KEYS.items():
+        if key in fields and "messages" not in fields:
+            return dialect, f"a field {key}"
+    if "system" in fields:
         return "anthropic", "a system field beside the messages"
-    if any(message.get("role") == "system" for _, message in messages):
+    if any(isinstance(each, dict) and each.get("role") == "system" for each in messages):
         return "openai", "a system message in the list"
     return "openai", "messages of plain text"
-
-
-def _openai_sign(message: Fields) -> str:
-    role = message.get("role")
-    if _is_text(role) and role in OPENAI_ROLES:
-        return f"role {role}"
-    for key in OPENAI_KEYS:
-        if message.get(key) is not None:
-            return key
-    return next((f"a part of type {kind}" for kind in _types(message) if kind in OPENAI_TYPES), "")
-
-
-def _anthropic_sign(message: Fields) -> str:
-    return next(
-        (
-            f"a block of type {kind}"
-            for kind in _types(message)
-            if kind in ANTHROPIC_TYPES or kind.endswith(("tool_result", "_tool_use"))
-        ),
-        "",
-    )
-
-
-_SIGNS: tuple[tuple[Dialect, Callable[[Fields], str]], ...] = (
-    ("openai", _openai_sign),
-    ("anthropic", _anthropic_sign),
-)
-
-
-def _types(message: Fields) -> Iterable[str]:
-    content = message.get("content")
-    for block in content if isinstance(content, list) else ():
-        kind = block.get("type") if isinstance(block, dict) else None
-        if isinstance(kind, str):
-            yield kind
 
 
 def _is_text(value: Json) -> bool:

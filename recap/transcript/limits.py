@@ -81,6 +81,13 @@ LIMITS: tuple[Limit, ...] = (
     Limit("openai", "content_chars", 10 * MIB, "characters of one content string", "measured", "2025-11"),
     Limit("openai", "name_chars_documented", 64, "characters of a function's name", "vendor", "2026-09"),
     Limit("openai", "id_chars", 64, "characters of a call's id; 40 on older models", "measured", "2026-01"),
+    Limit("responses", "request_bytes", 512 * MIB, "bytes of a request body with images", "vendor", "2026-09"),
+    Limit("responses", "images", 1_500, "images of a request", "vendor", "2026-09"),
+    Limit("responses", "content_chars", 10 * MIB, "characters of one content string", "measured", "2025-11"),
+    Limit("responses", "name_chars_documented", 64, "characters of a function's name", "vendor", "2026-09"),
+    Limit("responses", "id_chars", 64, "characters of a call_id", "measured", "2026-01"),
+    Limit("gemini", "images", 3_600, "images of a request", "vendor", "2026-09"),
+    Limit("gemini", "name_chars_documented", 64, "characters of a function's name", "vendor", "2026-09"),
 )
 # fmt: on
 

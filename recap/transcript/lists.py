@@ -6,14 +6,28 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from recap.errors import UsageError
-from recap.transcript import anthropic, openai
+from recap.transcript import (
+    anthropic,
+    gemini_contents,
+    langchain,
+    openai,
+    opencode,
+    responses,
+)
 from recap.transcript.items import LIST_KEYS, dialect_of
 from recap.transcript.model import Dialect, Finding, Held, Json, Raw, Transcript, is_clean
 
 READERS: Mapping[Dialect, Callable[[Raw], Transcript]] = {
     "anthropic": anthropic.read,
     "openai": openai.read,
+    "responses": responses.read,
+    "gemini": gemini_contents.read,
+    "langchain": langchain.read,
+    "opencode": opencode.read,
 }
+
+HEAD_KEYS = ("system", "instructions", "systemInstruction", "system_instruction", "info")
+"""Fields of a request that are read besides its list."""
 
 MAX_DEPTH = 200
 """Levels of nesting that are read; every codec ends somewhere above."""
@@ -29,9 +43,9 @@ def read_messages(
     JSON has (tuples, other mappings, cycles) is read from a copy, which a finding says.
 
     Args:
-        messages: Messages as a client sends them, or the request around them (``messages``,
-            ``system``).
-        dialect: ``anthropic``, ``openai``, or ``auto`` for what the messages show.
+        messages: Messages as a client sends them, or the request around them (``messages`` and
+            ``system``, ``input`` and ``instructions``, ``contents`` and ``systemInstruction``).
+        dialect: One of ``DIALECTS``, or ``auto`` for what the messages show.
 
     Raises:
         UsageError: The dialect is unknown, or ``messages`` is neither a list nor a mapping.
@@ -53,10 +67,10 @@ def read_messages(
 def _document(messages: Json, findings: list[Finding]) -> Json:
     """Return the list, or the fields of a request that are read, of plain JSON."""
     if isinstance(messages, Mapping):
-        held = {key: messages[key] for key in (*LIST_KEYS, "system") if key in messages}
+        held = {key: messages[key] for key in (*LIST_KEYS, *HEAD_KEYS) if key in messages}
         return {
             key: _plain_items(value, findings)
-            if isinstance(value, list | tuple) and key != "system"
+            if isinstance(value, list | tuple) and key in LIST_KEYS
             else _plain(value, 0, findings)
             for key, value in held.items()
         }

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import msgspec
 
+from recap.transcript.dialects import Dialect as Dialect  # noqa: TC001 - taken from here
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 Json: TypeAlias = Any
 """A decoded JSON value: None, bool, int, float, str, list or dict."""
 
-Dialect = Literal["anthropic", "openai"]
 Role = Literal["system", "user", "assistant", "tool"]
 PartKind = Literal["text", "thinking", "image", "call", "result", "other"]
 Author = Literal[
@@ -98,6 +99,32 @@ class Held:
 
     def dump(self) -> bytes:
         """Encode the object."""
+        return encode(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What a vendor sends for a block that holds it in another form, or holds more.
+
+    Attributes:
+        block: The block; the writer of its dialect takes it instead of the value.
+        value: What is sent.
+    """
+
+    block: Raw
+    value: Json
+
+    @property
+    def is_clean(self) -> bool:
+        """True when the block is."""
+        return self.block.is_clean
+
+    def load(self) -> Json:
+        """Return what is sent."""
+        return self.value
+
+    def dump(self) -> bytes:
+        """Encode what is sent."""
         return encode(self.value)
 
 
@@ -307,7 +334,7 @@ def block_text(block: Json) -> str:
     if isinstance(block, str):
         return block
     if isinstance(block, dict):
-        text = block.get("text")
+        text = block.get("text", block.get("refusal"))
         if isinstance(text, str):
             return text
         if block.get("type") in IMAGE_TYPES:
@@ -315,7 +342,7 @@ def block_text(block: Json) -> str:
     return encode(block).decode("utf-8", "replace")
 
 
-IMAGE_TYPES = ("image", "image_url", "input_image")
+IMAGE_TYPES = ("image", "image_url", "input_image", "computer_screenshot")
 
 
 def digest(*pieces: bytes | str) -> bytes:

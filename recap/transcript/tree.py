@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from recap.transcript.model import Held, Json, Raw, Slice
+from recap.transcript.model import Held, Json, Raw, Sent, Slice
 
 Tree: TypeAlias = "Raw | str | int | float | bool | Sequence[Tree] | Mapping[str, Tree] | None"
 
@@ -35,7 +35,7 @@ def strict(value: Json) -> Json:
 
 
 def _resolved(tree: Tree, leaf: Callable[[Raw], Json]) -> Json:
-    if isinstance(tree, Slice | Held):
+    if isinstance(tree, Slice | Held | Sent):
         return leaf(tree)
     if isinstance(tree, str):
         return _strict_text(tree)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from recap.transcript.convert import with_call_id
 from recap.transcript.limits import exceeded
 from recap.transcript.model import Dialect, Part, PartKind, digest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from recap.select.outline import Group
     from recap.select.vendor.notes import Notes
@@ -18,12 +18,32 @@ if TYPE_CHECKING:
 WORD = re.compile(r"[A-Za-z0-9_-]+")
 """Anthropic's call ids and OpenAI's function names."""
 
+NAMES: Mapping[Dialect, re.Pattern[str]] = {
+    "openai": WORD,
+    "responses": WORD,
+    "gemini": re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]*"),
+}
+"""Names of tools the vendor takes; any other vendor takes what is not empty."""
+
+UNIQUE_IN: Mapping[Dialect, Literal["list", "message", "nothing"]] = {
+    "anthropic": "list",
+    "openai": "message",
+    "responses": "list",
+    "gemini": "nothing",  # calls and responses pair by their order
+    "langchain": "message",
+    "opencode": "nothing",  # a call and its result are one part
+}
+"""Where a call's id may stand only once."""
+
 
 def without_refused_calls(groups: list[Group], dialect: Dialect, notes: Notes) -> list[Group]:
     """Return groups without the calls whose tool name the vendor refuses, and their results.
 
     The results of a block stand in the order of its calls, so the k-th of each belong together.
     """
+    names = {part.name for group in groups for part in group.parts if part.kind == "call"}
+    if all(is_call_name(name, dialect) for name in names):
+        return groups
     adapted: list[Group] = []
     refused: list[bool] = []
     for group in groups:
@@ -33,8 +53,7 @@ def without_refused_calls(groups: list[Group], dialect: Dialect, notes: Notes) -
             group = _kept(group, refused, "call")
         elif group.role == "tool":
             group = _kept(group, refused, "result")
-        if any(part.kind != "thinking" for part in group.parts):
-            adapted.append(group)
+        adapted.append(group)
     return adapted
 
 
@@ -54,22 +73,22 @@ def _kept(group: Group, refused: Sequence[bool], kind: PartKind) -> Group:
 
 def is_call_name(name: str, dialect: Dialect) -> bool:
     """Return True when the provider accepts the name of a tool in a call."""
-    if dialect == "openai":
-        return WORD.fullmatch(name) is not None
+    if dialect in NAMES:
+        return NAMES[dialect].fullmatch(name) is not None
     return bool(name) and not exceeded(len(name), dialect, "name_chars")
 
 
 def usable_ids(groups: list[Group], dialect: Dialect, notes: Notes) -> list[Group]:
-    """Return groups in which every call id is legal, and unique where the vendor asks for it.
-
-    Anthropic wants ids unique in the whole list, OpenAI within one message.
-    """
+    """Return groups in which every call id is legal, and unique where the vendor asks for it."""
+    ids = [part.call_id for group in groups for part in group.parts if part.kind == "call"]
+    if len(set(ids)) == len(ids) and all(_is_call_id(call_id, dialect) for call_id in ids):
+        return groups
     taken: set[str] = set()
     adapted: list[Group] = []
     renamed: dict[str, list[str]] = {}
     for group in groups:
         if group.role == "assistant":
-            if dialect == "openai":
+            if UNIQUE_IN[dialect] != "list":
                 taken = set()
             renamed = {}
             parts = [_unique_id(part, taken, renamed, dialect, notes) for part in group.parts]
@@ -91,11 +110,10 @@ def _unique_id(
     if part.kind != "call":
         return part
     new_id = part.call_id
-    is_legal = bool(WORD.fullmatch(new_id)) if dialect == "anthropic" else bool(new_id)
-    if not is_legal:
+    if not _is_call_id(new_id, dialect):
         new_id = f"call_{digest(part.call_id, part.digest).hex()[:16]}"
     base, copy = new_id, 1
-    while new_id in taken:
+    while new_id in taken and UNIQUE_IN[dialect] != "nothing":
         copy += 1
         new_id = f"{base}_{copy}"
     taken.add(new_id)
@@ -104,6 +122,10 @@ def _unique_id(
         return part
     notes["call-id-replaced"] += 1
     return with_call_id(part, new_id)
+
+
+def _is_call_id(call_id: str, dialect: Dialect) -> bool:
+    return WORD.fullmatch(call_id) is not None if dialect == "anthropic" else bool(call_id)
 
 
 def _answering(part: Part, renamed: dict[str, list[str]]) -> Part:

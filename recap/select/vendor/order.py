@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def with_system_in_place(
         adapted.append(group)
     if _is_system_place(adapted, []):
         return adapted + waiting
-    return [replace(group, messages=(-1,) * len(group.parts)) for group in waiting] + adapted
+    return [group._replace(messages=(-1,) * len(group.parts)) for group in waiting] + adapted
 
 
 def _is_system_place(before: Sequence[Group], after: Sequence[Group]) -> bool:

@@ -26,22 +26,57 @@ def current_model(messages: Sequence[Message], tail_start: int) -> str:
 def without_refused_thinking(
     group: Group, messages: Sequence[Message], dialect: Dialect, model: str, notes: Notes
 ) -> Group:
-    """Return the group without thinking of another dialect or model, unsigned, or at the end."""
-    if group.role != "assistant" or all(part.kind != "thinking" for part in group.parts):
+    """Return the group without thinking of another dialect or model, or unsigned.
+
+    Sealed summaries are treated as thinking is.
+    """
+    if not any(map(is_sealed, group.parts)):
         return group
     kept: list[tuple[Part, int]] = []
     for part, at in zip(group.parts, group.messages, strict=True):
         reason = ""
-        if part.kind == "thinking":
+        if is_sealed(part):
             reason = _refusal(part, messages[at], dialect, "" if group.is_current else model)
         if reason:
             notes[reason] += 1
         else:
             kept.append((part, at))
-    while dialect == "anthropic" and kept and kept[-1][0].kind == "thinking":
-        kept.pop()
-        notes["thinking-at-end"] += 1
     return group if len(kept) == len(group.parts) else group.with_parts(kept)
+
+
+def is_sealed(part: Part) -> bool:
+    """Return True for thinking, and for what only the vendor that made it can read."""
+    return part.kind == "thinking" or part.has_signature
+
+
+def without_ownerless_thinking(
+    group: Group, messages: Sequence[Message], dialect: Dialect, notes: Notes
+) -> Group:
+    """Return the group without thinking at the end, and without what lost the item it belongs to.
+
+    Anthropic refuses the former; Responses takes a reasoning item only with the very item that came
+    after it.
+    """
+    if group.role != "assistant" or dialect not in ("anthropic", "responses"):
+        return group
+    kept: list[tuple[Part, int]] = []
+    following: Part | None = None
+    for part, at in zip(reversed(group.parts), reversed(group.messages), strict=True):
+        if part.kind != "thinking":
+            following = part
+        elif following is None or (
+            dialect == "responses" and following is not _owner(part, messages[at])
+        ):
+            notes["thinking-at-end"] += 1
+            continue
+        kept.append((part, at))
+    return group if len(kept) == len(group.parts) else group.with_parts(kept[::-1])
+
+
+def _owner(thinking: Part, message: Message) -> Part | None:
+    """Return the first part after ``thinking`` that is none itself."""
+    at = next(i for i, part in enumerate(message.parts) if part is thinking)
+    return next((part for part in message.parts[at:] if part.kind != "thinking"), None)
 
 
 def _refusal(part: Part, message: Message, dialect: Dialect, model: str) -> str:

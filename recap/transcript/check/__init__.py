@@ -8,7 +8,7 @@ conversation text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -16,8 +16,12 @@ from recap.errors import UsageError
 from recap.transcript.check.anthropic import check_anthropic
 from recap.transcript.check.claude_code import check_claude_code
 from recap.transcript.check.dialect import detect
+from recap.transcript.check.gemini import check_gemini
+from recap.transcript.check.langchain import check_langchain
 from recap.transcript.check.openai import check_openai
+from recap.transcript.check.opencode import check_opencode
 from recap.transcript.check.plain import escapes, measure
+from recap.transcript.check.responses import check_responses
 from recap.transcript.check.rules import RULES, Report, Rule
 from recap.transcript.limits import exceeded
 from recap.transcript.sources import ByteSource, open_source
@@ -27,24 +31,32 @@ if TYPE_CHECKING:
 
 __all__ = ["RULES", "Rule", "check", "check_log", "dialect_of", "finding_to_json"]
 
-LIST_KEYS = ("messages", "traj")
+LIST_KEYS = ("messages", "traj", "input", "contents")
 """Keys under which documents hold their message list."""
 
-HEAD_KEYS = ("system", "tools")
+HEAD_KEYS = ("system", "tools", "instructions", "systemInstruction")
 """Keys of a request body that count towards its size besides the messages."""
 
-_CHECKS = {"anthropic": check_anthropic, "openai": check_openai}
+_CHECKS: Mapping[Dialect, Callable[[Mapping[str, Json], Sequence[Json], Report], None]] = {
+    "anthropic": check_anthropic,
+    "openai": check_openai,
+    "responses": check_responses,
+    "gemini": check_gemini,
+    "langchain": check_langchain,
+    "opencode": check_opencode,
+}
 
 
 def check(
     messages: Sequence[Json] | Mapping[str, Json],
-    dialect: Literal["anthropic", "openai", "auto"] = "auto",
+    dialect: Dialect | Literal["auto"] = "auto",
 ) -> list[Finding]:
     """Return what a vendor would refuse, or some servers might, in a message list.
 
     Args:
         messages: Decoded JSON: a list of messages, or a request body that holds one
-            (``{"messages": [...], "system": ...}``). Any other value gives a finding.
+            (``{"messages": [...], "system": ...}``, ``{"input": [...]}``, ``{"contents": [...]}``).
+            Any other value gives a finding.
         dialect: Whose rules hold; ``auto`` goes by the first message that decides.
 
     Returns:
@@ -53,8 +65,8 @@ def check(
     Raises:
         UsageError: The dialect is unknown.
     """
-    if dialect not in ("anthropic", "openai", "auto"):
-        raise UsageError(f"unknown dialect {dialect!r}: use anthropic, openai or auto")
+    if dialect not in ("auto", *_CHECKS):
+        raise UsageError(f"unknown dialect {dialect!r}: use {', '.join(_CHECKS)} or auto")
     document = messages if isinstance(messages, Mapping) else {}
     items = _list_in(messages)
     chosen = dialect_of(messages) if dialect == "auto" else dialect

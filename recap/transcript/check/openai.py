@@ -167,14 +167,14 @@ class _Chat:
             self._flag("call-name", number)
         elif exceeded(len(name), "openai", "name_chars_documented"):
             self._flag("call-name-doubtful", number)
-        if kind == "function" and not _is_object(body[key]):
+        if kind == "function" and not is_object(body[key]):
             self._flag("arguments-not-object", number)
 
     def _flag(self, code: str, number: int, **numbers: int) -> None:
         self.report.add(code, self._line, block=number, **numbers)
 
 
-def _is_object(text: str) -> bool:
+def is_object(text: str) -> bool:
     """Return True when the text is one JSON object, strict or not."""
     try:
         _OBJECT.decode(text)

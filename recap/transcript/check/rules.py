@@ -8,7 +8,8 @@ order, empty results.
 Where a rule comes from:
 
 - ``vendor``: read in the vendor's documents (Messages API, vision, tool use, extended thinking,
-  mid-conversation system messages; Chat Completions reference, images and vision), text of 2026.
+  mid-conversation system messages; Chat Completions reference, images and vision; Responses
+  reference; function calling of Gemini), text of 2026, or in its sources (LangChain 1.8, OpenCode).
 - ``measured``: refusals that users of the API reported, with the vendor's words; not re-run by us.
 - ``client``: seen with Claude Code 2.1.197 as a black box.
 - ``ours``: follows from the shape of the data.
@@ -19,12 +20,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from recap.transcript.model import Finding, Severity
+from recap.transcript.model import Dialect, Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Format = Literal["anthropic", "openai", "claude-code"]
+Format = Dialect | Literal["claude-code"]
 Origin = Literal["vendor", "measured", "client", "ours"]
 
 
@@ -129,6 +130,120 @@ _OPENAI = (
     Rule("image-count", "error", "vendor", "The request holds {count} images; {limit} are allowed."),
 )
 
+_RESPONSES = (
+    # the list
+    Rule("not-a-list", "error", "ours", "This is no list of items."),
+    Rule("no-messages", "error", "ours", "The list holds no item."),
+    Rule("not-json", "error", "ours", "It holds a lone surrogate, a number that is not finite, or a value JSON does not have."),
+    Rule("request-bytes", "error", "vendor", "The request takes {bytes} bytes or more; {limit} are allowed."),
+    # items
+    Rule("not-a-message", "error", "ours", "This is no item object."),
+    Rule("no-type", "error", "vendor", "The item has neither a type nor a role."),
+    Rule("unknown-role", "error", "vendor", "The role is none of user, assistant, system, developer."),
+    Rule("duplicate-item-id", "error", "measured", "The item has the id of an earlier item."),
+    # messages
+    Rule("no-content", "error", "vendor", "The content is neither text nor a list of parts."),
+    Rule("empty-content", "warning", "ours", "The content is an empty list."),
+    Rule("content-chars", "error", "measured", "A text has {count} characters; {limit} are allowed."),
+    Rule("blank-text", "warning", "ours", "Text {block} is empty or only white space."),
+    Rule("malformed-part", "error", "vendor", "Part {block} lacks what its type needs."),
+    Rule("wrong-part", "error", "measured", "Part {block} is of a type that messages of this role do not take."),
+    # reasoning
+    Rule("malformed-reasoning", "error", "measured", "The reasoning item has no summary; an empty list will do."),
+    Rule("reasoning-alone", "error", "measured", "The reasoning item is not followed by the item it belongs to."),
+    # calls and outputs
+    Rule("malformed-call", "error", "vendor", "The call lacks its arguments, or they are no string."),
+    Rule("call-id", "error", "vendor", "The call has no call_id."),
+    Rule("call-id-long", "warning", "measured", "The call_id has {count} characters; {limit} are allowed."),
+    Rule("call-name", "error", "measured", "The name of the function is empty or holds characters other than letters, digits, _ and -."),
+    Rule("call-name-doubtful", "warning", "vendor", "The name of the function is longer than documented."),
+    Rule("arguments-not-object", "warning", "vendor", "The arguments are no JSON object."),
+    Rule("duplicate-call-id", "error", "measured", "The call has the call_id of an earlier call."),
+    Rule("unanswered-call", "error", "measured", "The call has no output after it."),
+    Rule("malformed-result", "error", "vendor", "The output is neither text nor a list of parts."),
+    Rule("orphan-result", "error", "measured", "The output answers no call before it."),
+    Rule("duplicate-result", "error", "measured", "The output answers a call that has an output already."),
+    # images
+    Rule("image-count", "error", "vendor", "The request holds {count} images; {limit} are allowed."),
+)
+
+_GEMINI = (
+    # the list
+    Rule("not-a-list", "error", "ours", "This is no list of contents."),
+    Rule("no-messages", "error", "measured", "The list holds no content."),
+    Rule("not-json", "error", "ours", "It holds a lone surrogate, a number that is not finite, or a value JSON does not have."),
+    # contents
+    Rule("not-a-message", "error", "ours", "This is no content object."),
+    Rule("unknown-role", "error", "vendor", "The role is none of user, model, function."),
+    Rule("first-not-user", "error", "measured", "The first content is the model's; it must be the user's."),
+    Rule("no-content", "error", "vendor", "The content has no list of parts."),
+    Rule("empty-content", "error", "measured", "The list of parts is empty."),
+    # parts
+    Rule("malformed-part", "error", "measured", "Part {block} holds nothing, or lacks what it needs."),
+    Rule("blank-text", "warning", "measured", "Text {block} is empty; Vertex AI refuses that."),
+    Rule("wrong-role", "error", "vendor", "Part {block} is of a kind the other role owns."),
+    # calls and responses
+    Rule("call-input", "error", "vendor", "The args of call {block} are no object."),
+    Rule("call-name", "error", "vendor", "The name of call {block} is empty or of another form than documented for functions."),
+    Rule("call-name-doubtful", "warning", "vendor", "The name of call {block} is longer than documented."),
+    Rule("misplaced-call", "error", "measured", "Calls must come right after a content of the user."),
+    Rule("unanswered-call", "error", "measured", "The content after these calls holds no response."),
+    Rule("response-count", "error", "measured", "There are {count} responses to {calls} calls."),
+    Rule("malformed-result", "error", "measured", "Response {block} has no name, or its response is no object."),
+    Rule("orphan-result", "error", "measured", "Response {block} does not stand right after the content with its call."),
+    # images
+    Rule("image-count", "error", "vendor", "The request holds {count} images; {limit} are allowed."),
+)
+
+_LANGCHAIN = (
+    # the list
+    Rule("not-a-list", "error", "ours", "This is no list of messages."),
+    Rule("no-messages", "warning", "ours", "The list holds no message."),
+    Rule("not-json", "error", "ours", "It holds a lone surrogate, a number that is not finite, or a value JSON does not have."),
+    Rule("mixed-forms", "error", "vendor", "The message is in the other form than the first one; no loader takes both."),
+    # messages
+    Rule("not-a-message", "error", "vendor", "This is no message: it has neither type and data nor lc and kwargs."),
+    Rule("unknown-role", "error", "vendor", "The type is none of human, ai, system, tool, function, chat."),
+    Rule("no-content", "error", "vendor", "The content is neither text nor a list of blocks."),
+    Rule("blank-text", "warning", "ours", "Text {block} is empty or only white space; several providers refuse that."),
+    Rule("malformed-block", "error", "vendor", "Block {block} is neither text nor an object, or lacks its text."),
+    # calls and results
+    Rule("malformed-call", "error", "vendor", "Call {block} has no name, or its args are of the wrong type."),
+    Rule("call-id", "error", "ours", "Call {block} has no id; nothing can answer it."),
+    Rule("duplicate-call-id", "error", "ours", "Call {block} has the id of another call of its message."),
+    Rule("repeated-call-id", "warning", "ours", "Call {block} has the id of a call of an earlier message."),
+    Rule("unanswered-call", "error", "measured", "Call {block} has no tool message directly after its message."),
+    Rule("orphan-result", "error", "measured", "The tool message answers no call of the message before it."),
+    Rule("duplicate-result", "error", "measured", "The tool message answers a call that has a result already."),
+)
+
+_OPENCODE = (
+    # the list
+    Rule("not-a-list", "error", "ours", "This is no list of messages."),
+    Rule("no-messages", "warning", "ours", "The list holds no message."),
+    Rule("not-json", "error", "ours", "It holds a lone surrogate, a number that is not finite, or a value JSON does not have."),
+    # messages
+    Rule("not-a-message", "error", "vendor", "This is no message: it has no info and parts."),
+    Rule("unknown-role", "error", "vendor", "The role is none of user, assistant."),
+    Rule("empty-content", "warning", "vendor", "The message has no parts; the client does not send it."),
+    Rule("duplicate-message-id", "warning", "ours", "The message has the id of an earlier one; an import would keep one of them."),
+    # parts
+    Rule("malformed-part", "error", "vendor", "Part {block} lacks what its type needs."),
+    Rule("duplicate-part-id", "warning", "ours", "Part {block} has the id of an earlier one; an import would keep one of them."),
+    Rule("wrong-role", "warning", "vendor", "Part {block} is of a type the client does not send for this role."),
+    Rule("blank-text", "warning", "ours", "Text {block} is empty or only white space; several providers refuse that."),
+    # tools
+    Rule("call-id", "error", "vendor", "Tool part {block} has no callID."),
+    Rule("call-name", "error", "vendor", "Tool part {block} names no tool."),
+    Rule("call-input", "error", "vendor", "The input of tool part {block} is no object."),
+    Rule("tool-status", "error", "vendor", "The status of tool part {block} is none of pending, running, completed, error."),
+    Rule("no-output", "error", "vendor", "Tool part {block} is completed and has no output."),
+    Rule("no-error", "error", "vendor", "Tool part {block} failed and has no error."),
+    Rule("no-time", "error", "vendor", "Finished tool part {block} has no time; the client cannot send it."),
+    Rule("unanswered-call", "warning", "vendor", "Tool part {block} never finished; the client says it was interrupted."),
+    Rule("duplicate-call-id", "warning", "ours", "Tool part {block} has the callID of another one of its message."),
+)
+
 _CLAUDE_CODE = (
     # lines
     Rule("bad-line", "error", "client", "The line is no JSON; the client skips it."),
@@ -165,6 +280,10 @@ _CLAUDE_CODE = (
 RULES: Mapping[Format, Mapping[str, Rule]] = {
     "anthropic": {rule.code: rule for rule in _ANTHROPIC},
     "openai": {rule.code: rule for rule in _OPENAI},
+    "responses": {rule.code: rule for rule in _RESPONSES},
+    "gemini": {rule.code: rule for rule in _GEMINI},
+    "langchain": {rule.code: rule for rule in _LANGCHAIN},
+    "opencode": {rule.code: rule for rule in _OPENCODE},
     "claude-code": {rule.code: rule for rule in _CLAUDE_CODE},
 }
 """Rules by format and code, in the order of a reading."""
