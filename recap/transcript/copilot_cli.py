@@ -18,14 +18,13 @@ from recap.transcript.events import (
     Body,
     Session,
     body_of,
-    image_block,
     message_of,
     read_events,
     string,
     text_of,
     transcript_of_log,
 )
-from recap.transcript.images import image_of
+from recap.transcript.images import image_address, image_of
 from recap.transcript.items import UNREADABLE, Fields
 from recap.transcript.lines import Report, elements, members
 from recap.transcript.model import Author, Held, Message, Part, Raw, Transcript
@@ -265,29 +264,26 @@ def _result(body: Body) -> Part:
     images = _images(result)
     if images:
         text = [{"type": "text", "text": content}] if isinstance(content, str) and content else []
-        content = [*text, *(image.value for image in images)]
+        content = [*text, *images]
         raw, path = Held(content, raw.is_clean), ()
     call_id, is_error = string(body.fields, "toolCallId"), body.fields.get("success") is False
     return result_part(raw, call_id, content, path=path, is_error=is_error)
 
 
-def _images(result: Fields | None) -> list[Held]:
+def _images(result: Fields | None) -> list[Fields]:
     """Return the images that the model saw in a result, where the log still holds them."""
     binaries = result.get("binaryResultsForLlm") if isinstance(result, dict) else None
-    found = (
-        image_block(each.get("mimeType"), each.get("data"))
+    return [
+        each
         for each in (binaries if isinstance(binaries, list) else ())
-        if isinstance(each, dict) and each.get("type") == "image"
-    )
-    return [image for image in found if image]
+        if isinstance(each, dict) and each.get("type") == "image" and image_address(each)
+    ]
 
 
 def _attachment(raw: Raw, media: Author) -> Part:
     """Return what the person attached: an image where the log holds it, else the reference."""
     value = raw.load()
     fields = value if isinstance(value, dict) else {}
-    if string(fields, "mimeType").startswith("image/"):
-        image = image_block(fields["mimeType"], fields.get("data"))
-        if image:
-            return image_part(image, media, image_of(image.value))
+    if string(fields, "mimeType").startswith("image/") and image_address(fields):
+        return image_part(raw, media, image_of(fields))
     return other_part(raw, string(fields, "type"), media)

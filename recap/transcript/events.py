@@ -17,7 +17,6 @@ from recap.transcript.lines import Record, Report, is_strict, read_records
 from recap.transcript.model import (
     Dialect,
     Envelope,
-    Held,
     Json,
     Message,
     Part,
@@ -25,7 +24,6 @@ from recap.transcript.model import (
     Slice,
     Transcript,
     decode,
-    is_clean,
 )
 from recap.transcript.spans import is_deep, locate
 
@@ -117,14 +115,6 @@ def message_of(
     held = tuple(parts)
     name = uid if isinstance(uid, str) else ""
     return Message(role, held, line, Envelope(None, len(held), "openai"), model=model, uid=name)
-
-
-def image_block(media_type: Json, data: Json) -> Held | None:
-    """Return an image, given in a client's own form, as a block that every writer knows."""
-    if not isinstance(media_type, str) or not isinstance(data, str):
-        return None
-    source = {"type": "base64", "media_type": media_type, "data": data}
-    return Held({"type": "image", "source": source}, is_clean(data) and is_clean(media_type))
 
 
 @dataclass(slots=True)

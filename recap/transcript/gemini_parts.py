@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from recap.transcript.authors import author_in, media_author
-from recap.transcript.events import Body, image_block, message_of, string
-from recap.transcript.images import image_of
+from recap.transcript.events import Body, message_of, string
+from recap.transcript.images import image_address, image_of
 from recap.transcript.lines import Report, elements, members
 from recap.transcript.model import (
     HUMAN_AUTHORS,
@@ -123,8 +123,8 @@ def _part(raw: Raw, part: Json, role: Role, media: Author) -> Part:
             is_signed = bool(fields.get("thoughtSignature"))
             return thinking_part(raw, words, path=("text",), has_signature=is_signed)
         return text_part(raw, words, author_in(role, words), path=("text",))
-    if image := _image(fields):
-        return image_part(image, media, image_of(image.value))
+    if _is_image(fields):
+        return image_part(raw, media, image_of(fields))
     call, response = fields.get("functionCall"), fields.get("functionResponse")
     if isinstance(call, dict) and string(call, "name") and role == "assistant":
         uid, path = string(call, "id"), ("functionCall", "args")
@@ -158,12 +158,10 @@ def _with_typed(parts: Sequence[Part], typed: Json) -> list[Part]:
     ]
 
 
-def _image(part: Fields) -> Held | None:
-    """Return the image a part holds as every writer knows it; None where it holds none."""
+def _is_image(part: Fields) -> bool:
     data = part.get("inlineData")
-    if not isinstance(data, dict) or not string(data, "mimeType").startswith("image/"):
-        return None
-    return image_block(data["mimeType"], data.get("data"))
+    media_type = string(data, "mimeType") if isinstance(data, dict) else ""
+    return media_type.startswith("image/") and bool(image_address(part))
 
 
 def _result(raw: Raw, call_id: str, is_failed: bool) -> Part:
@@ -204,8 +202,8 @@ def _blocks(part: Fields) -> Iterator[Json]:
         inner = response.get("parts")
         for each in inner if isinstance(inner, list) else ():
             yield from _blocks(each if isinstance(each, dict) else {"text": each})
-    elif image := _image(part):
-        yield image.value
+    elif _is_image(part):
+        yield {"type": "image", **part}
     else:
         words = part.get("text")
         yield {"type": "text", "text": words} if isinstance(words, str) else part

@@ -18,16 +18,14 @@ from recap.transcript.events import (
     Body,
     Session,
     body_of,
-    image_block,
     message_of,
     read_events,
     text_of,
     transcript_of_log,
 )
-from recap.transcript.images import image_of
+from recap.transcript.images import image_address, image_of
 from recap.transcript.items import UNREADABLE, Fields, read_blocks
 from recap.transcript.lines import Report, members
-from recap.transcript.model import Author, Held, Json, Message, Part, Raw, Role, Transcript
 from recap.transcript.parts import (
     call_part,
     image_part,
@@ -43,6 +41,7 @@ if TYPE_CHECKING:
     from recap.transcript.events import Members
     from recap.transcript.foreign import Sample
     from recap.transcript.lines import Record
+    from recap.transcript.model import Author, Message, Part, Raw, Role, Transcript
     from recap.transcript.sources import Sized
 
 ROLES: Mapping[str, Role] = {
@@ -281,28 +280,17 @@ def _read_block(raw: Raw, block: Fields, role: Role, media: Author) -> Part | No
         uid, arguments = call_id if isinstance(call_id, str) else "", block.get("arguments")
         sent = {"id": uid, "name": name, "arguments": arguments}
         return call_part(raw, name, uid, arguments, path=("arguments",), sent=sent)
-    if kind == "image" and (image := _image(block)):
-        return image_part(image, media, image_of(image.value))
+    if kind == "image" and image_address(block):
+        return image_part(raw, media, image_of(block))
     return other_part(raw, kind, media)
 
 
-def _image(block: Json) -> Held | None:
-    """Return the image of a block as every writer knows it; None where it is no image."""
-    if not isinstance(block, dict) or block.get("type") != "image":
-        return None
-    return image_block(block.get("mimeType"), block.get("data"))
-
-
 def _result(raw: Raw, fields: Fields) -> Part:
-    call_id, content = fields.get("toolCallId"), fields.get("content")
-    path: tuple[str, ...] = ("content",)
-    if isinstance(content, list) and any(_image(block) for block in content):
-        content = [image.value if (image := _image(block)) else block for block in content]
-        raw, path = Held(content, raw.is_clean), ()
+    call_id = fields.get("toolCallId")
     return result_part(
         raw,
         call_id if isinstance(call_id, str) else "",
-        content,
-        path=path,
+        fields.get("content"),
+        path=("content",),
         is_error=fields.get("isError") is True,
     )
