@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -14,8 +13,7 @@ if TYPE_CHECKING:
     from recap.transcript.model import Message, Part, Role
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """Parts that go out together as one message (for ``tool``: the results of one block).
 
     Attributes:
@@ -63,16 +61,18 @@ def outline(
     groups: list[Group] = []
     pending: list[PartRef] = []  # parts of one message, from all units that begin with it
     for anchor, index, refs in units:
-        own = [ref for ref in refs if messages[ref.message].role != "tool"]
         if pending and pending[0].message != anchor:
             groups.append(_group(messages, sorted(pending), pending[0].message, tail_start))
             pending = []
-        pending += own
-        if len(own) < len(refs):
-            groups.append(_group(messages, sorted(pending), anchor, tail_start))
-            pending = []
-            results = [ref for ref in refs if messages[ref.message].role == "tool"]
-            groups.append(_group(messages, results, anchor, tail_start, index))
+        if refs[-1].message == anchor:
+            pending += refs
+            continue
+        own = [ref for ref in refs if ref.message == anchor]
+        own = sorted([*pending, *own]) if pending else own
+        groups.append(_group(messages, own, anchor, tail_start))
+        pending = []
+        results = [ref for ref in refs if ref.message != anchor]
+        groups.append(_group(messages, results, anchor, tail_start, index))
     if pending:
         groups.append(_group(messages, sorted(pending), pending[0].message, tail_start))
     return groups
@@ -108,10 +108,16 @@ def _group(
     tail_start: int,
     block: int = -1,
 ) -> Group:
-    return Group(
-        messages[refs[0].message].role,
-        tuple([messages[ref.message].parts[ref.part] for ref in refs]),
-        tuple([ref.message for ref in refs]),
-        anchor >= tail_start,
-        block,
-    )
+    first = messages[refs[0].message]
+    if len(refs) == len(first.parts) and _is_all_of_one_message(refs):
+        parts = first.parts
+    else:
+        parts = tuple([messages[ref.message].parts[ref.part] for ref in refs])
+    at = tuple([ref.message for ref in refs])
+    return Group(first.role, parts, at, anchor >= tail_start, block)
+
+
+def _is_all_of_one_message(refs: Sequence[PartRef]) -> bool:
+    """Return True when the refs, as many as their first message has parts, are just these."""
+    message = refs[0].message
+    return all(ref.message == message and ref.part == at for at, ref in enumerate(refs))

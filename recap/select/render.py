@@ -6,6 +6,7 @@ arguments give the same bytes in every process.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -98,9 +99,11 @@ def _with_markers(
     """Return the groups with a marker where blocks were dropped, and the markers' characters."""
     if not options.marker_budget_chars:
         return groups, 0
-    history = [b for b in segmentation.blocks if b.refs[0].message < tail_start]
-    wanted = merge(gaps(history, kept), options.marker_budget_chars)
-    queue = [(history[gap.first].refs[0].message, marker_text(gap)) for gap in reversed(wanted)]
+    blocks = segmentation.blocks
+    history = bisect_left(blocks, tail_start, key=lambda block: block.refs[0].message)
+    wanted = merge(gaps(blocks[:history], kept), options.marker_budget_chars)
+    queue = [(blocks[gap.first].refs[0].message, marker_text(gap)) for gap in reversed(wanted)]
+    chars = sum(len(text) for _, text in queue)
     placed: list[Group] = []
     for group in groups:
         # A marker never separates a call from its results.
@@ -108,7 +111,7 @@ def _with_markers(
             placed.append(_marker(queue.pop()[1], options.dialect))
         placed.append(group)
     placed.extend(_marker(text, options.dialect) for _, text in reversed(queue))
-    return placed, sum(len(marker_text(gap)) for gap in wanted)
+    return placed, chars
 
 
 def _marker(text: str, dialect: Dialect) -> Group:
@@ -180,7 +183,10 @@ def _envelope(group: Group, messages: Sequence[Message]) -> Envelope | None:
     """Return the one envelope all parts of the group came in, unchanged; None without one."""
     if group.messages[0] < 0:
         return None
-    envelope = messages[group.messages[0]].envelope
+    first = messages[group.messages[0]]
+    envelope = first.envelope
+    if group.parts is first.parts:
+        return envelope
     for part, at in zip(group.parts, group.messages, strict=True):
         message = messages[at]
         if message.envelope is not envelope or not any(part is own for own in message.parts):
