@@ -9,6 +9,7 @@ import recap
 from recap.errors import InputError, UsageError
 from recap.transcript.check import RULES, check, check_log, dialect_of, finding_to_json
 from tests.transcript import check_examples as examples
+from tests.transcript import dialect_examples
 from tests.transcript.check_examples import (
     Example,
     assistant,
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 FIRST_EXAMPLES = {
     "anthropic": examples.ANTHROPIC,
     "openai": examples.OPENAI,
+    "responses": dialect_examples.RESPONSES,
+    "gemini": dialect_examples.GEMINI,
+    "langchain": dialect_examples.LANGCHAIN,
+    "opencode": dialect_examples.OPENCODE,
     "claude-code": examples.CLAUDE_CODE,
 }
 ROWS = [
@@ -37,6 +42,10 @@ ROWS = [
 MORE_ROWS = [
     *(("anthropic", code, example) for code, example in examples.MORE_ANTHROPIC),
     *(("openai", code, example) for code, example in examples.MORE_OPENAI),
+    *(("responses", code, example) for code, example in dialect_examples.MORE_RESPONSES),
+    *(("gemini", code, example) for code, example in dialect_examples.MORE_GEMINI),
+    *(("langchain", code, example) for code, example in dialect_examples.MORE_LANGCHAIN),
+    *(("opencode", code, example) for code, example in dialect_examples.MORE_OPENCODE),
     *(("claude-code", code, example) for code, example in examples.MORE_CLAUDE_CODE),
 ]
 PAIRING = {"unanswered-call", "orphan-result"}
@@ -130,8 +139,8 @@ def test_dialect_that_was_found_can_be_asked_for() -> None:
 
 
 def test_unknown_dialect_is_a_usage_error() -> None:
-    with pytest.raises(UsageError, match="'gemini'"):
-        check([], "gemini")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="'cohere'"):
+        check([], "cohere")  # type: ignore[arg-type]
 
 
 def test_findings_come_in_order_of_messages() -> None:
