@@ -10,12 +10,11 @@ word is doubled and none is lost. What the new context does not hold stays selec
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from recap.transcript.authors import author_in
+from recap.transcript.codex_items import read_item
 from recap.transcript.codex_requests import judged
 from recap.transcript.contexts import has_words, replaced
 from recap.transcript.events import (
@@ -28,18 +27,9 @@ from recap.transcript.events import (
     text_of,
     transcript_of_log,
 )
-from recap.transcript.images import image_of
-from recap.transcript.items import UNREADABLE, Fields, read_blocks
+from recap.transcript.items import UNREADABLE
 from recap.transcript.lines import Report, elements, members
-from recap.transcript.model import Author, Message, Part, Raw, Role, Transcript, flat_text
-from recap.transcript.parts import (
-    call_part,
-    image_part,
-    other_part,
-    result_part,
-    text_part,
-    thinking_part,
-)
+from recap.transcript.parts import text_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -47,42 +37,11 @@ if TYPE_CHECKING:
     from recap.transcript.events import Members
     from recap.transcript.foreign import Sample
     from recap.transcript.lines import Record
+    from recap.transcript.model import Message, Transcript
     from recap.transcript.sources import Sized
-
-ROLES: Mapping[str, Role] = {
-    "developer": "system",
-    "system": "system",
-    "user": "user",
-    "assistant": "assistant",
-}
-
-CALLS: Mapping[str, tuple[str, str]] = {
-    "function_call": ("arguments", ""),
-    "custom_tool_call": ("input", ""),
-    "local_shell_call": ("action", "local_shell"),
-    "tool_search_call": ("arguments", "tool_search"),
-}
-"""Type of an item that calls a tool -> key of the arguments, and the tool's name where it is fixed."""
-
-RESULTS: Mapping[str, str] = {"tool_search_output": "tools"}
-"""Type of an item that answers a call -> key of the content, where that is not ``output``."""
-
-SEALED = frozenset(("reasoning", "compaction", "compaction_summary", "context_compaction"))
-"""Types of the items with thinking, or a summary that only the vendor can read."""
-
-NOT_SENT = frozenset(("ghost_snapshot",))
-"""Types of the items that no model sees."""
 
 LINES = frozenset(("session_meta", "turn_context", "response_item", "event_msg", "compacted"))
 TASKS = frozenset(("task_started", "turn_started"))
-
-_FAILED = re.compile(
-    r"apply_patch verification failed|aborted by user|Exit code: (?!0\b)"
-    r"|(?:(?!Output:)[^\n]*\n){0,4}?Process exited with code (?!0\b)"
-    r'|\{"output":.*"metadata":\{"exit_code":(?!0\b)',
-    re.DOTALL,
-)
-"""How the output of a command or patch begins that failed."""
 
 
 def detect(sample: Sample) -> str | None:
@@ -169,7 +128,7 @@ class _Rollout:
 
     def item(self, body: Body, line: int) -> None:
         """Take what the model saw or wrote."""
-        message = _item(body.raw, body.fields, line, self.model, self.report)
+        message = read_item(body.raw, body.fields, line, self.model, self.report)
         if message is not None:
             self.session.add(message, is_piece=message.role == "assistant")
 
@@ -201,7 +160,7 @@ class _Rollout:
             for raw in elements(members(body.raw)["replacement_history"]):
                 fields = raw.load()
                 if isinstance(fields, dict):
-                    message = _item(raw, fields, line, self.model, self.report)
+                    message = read_item(raw, fields, line, self.model, self.report)
                     if message is not None:
                         context.add(message, is_piece=message.role == "assistant")
         elif summary:
@@ -270,79 +229,3 @@ _LINES: Mapping[str, Callable[[_Rollout, Body, int], None]] = {
     "event_msg": _Rollout.event,
     "compacted": _Rollout.compacted,
 }
-
-
-def _item(raw: Raw, fields: Fields, line: int, model: str, report: Report) -> Message | None:
-    """Return the message that holds an item; None for what the model does not see."""
-    kind = string(fields, "type")
-    uid = string(fields, "id")
-    if kind in NOT_SENT:
-        report.counts["items_not_sent"] += 1
-        return None
-    if kind == "message":
-        role = ROLES.get(string(fields, "role"))
-        if role is None:
-            report.add("unknown-role", "the message has no role of this format", line)
-            return None
-        parts = _content(raw, fields, role, line, report)
-        return message_of(role, parts, line, model=model if role == "assistant" else "", uid=uid)
-    if kind.endswith("_output"):
-        key = RESULTS.get(kind, "output")
-        return message_of("tool", [_result(raw, fields, key)], line, uid=uid)
-    part = _piece(raw, fields, kind)
-    if part is None:
-        report.add("malformed-block", "an item lacks what its type needs; it is left out", line)
-        return None
-    return message_of("assistant", [part], line, model=model, uid=uid)
-
-
-def _content(raw: Raw, fields: Fields, role: Role, line: int, report: Report) -> list[Part]:
-    content = fields.get("content")
-    if isinstance(content, list):
-        handle = members(raw)["content"]
-        return read_blocks(handle, content, role, _read_block, line, report)[0]
-    if isinstance(content, str):
-        return [text_part(members(raw)["content"], content, author_in(role, content))]
-    report.add("no-content", "the content is neither text nor a list of parts", line)
-    return []
-
-
-def _read_block(raw: Raw, block: Fields, role: Role, media: Author) -> Part | None:
-    kind = block["type"]
-    if kind in ("input_text", "output_text", "text"):
-        words = block.get("text")
-        if not isinstance(words, str):
-            return None
-        return text_part(raw, words, author_in(role, words), path=("text",))
-    if kind == "input_image":
-        return image_part(raw, media, image_of(block))
-    return other_part(raw, kind, media)
-
-
-def _piece(raw: Raw, fields: Fields, kind: str) -> Part | None:
-    """Return thinking, a call, or what is neither: searches answered by the vendor, unknown items."""
-    if kind in SEALED:
-        is_sealed = bool(string(fields, "encrypted_content"))
-        key = "content" if flat_text(fields.get("content")).strip() else "summary"
-        words = flat_text(fields.get(key))
-        return thinking_part(raw, words, path=(key,), has_signature=is_sealed)
-    if kind in CALLS:
-        key, fixed = CALLS[kind]
-        name = fixed or string(fields, "name")
-        if not name:
-            return None
-        call_id, arguments = string(fields, "call_id") or string(fields, "id"), fields.get(key)
-        sent = {"call_id": call_id, "name": name, key: arguments}
-        return call_part(raw, name, call_id, arguments, path=(key,), sent=sent)
-    return other_part(raw, kind, "agent") if kind else None
-
-
-def _result(raw: Raw, fields: Fields, key: str) -> Part:
-    content = fields.get(key)
-    path: tuple[str, ...] = (key,)
-    is_error = False
-    if isinstance(content, dict) and "content" in content:
-        is_error = content.get("success") is False
-        content, path = content["content"], (key, "content")
-    is_error = is_error or (isinstance(content, str) and _FAILED.match(content) is not None)
-    return result_part(raw, string(fields, "call_id"), content, path=path, is_error=is_error)

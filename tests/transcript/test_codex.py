@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recap.config import Settings
+from recap.session import compact_transcript
 from recap.transcript.formats import open_log, read_bytes
 from recap.transcript.model import HUMAN_AUTHORS
 from tests.transcript.agents import (
@@ -218,9 +220,12 @@ def test_reasoning_with_encrypted_content_is_signed_and_stays_in_its_dialect():
     transcript = read(*ROLLOUT)
     (thinking,) = parts(transcript, "thinking")
     assert thinking.has_signature
-    assert thinking.dialect is None
+    assert thinking.dialect == "responses"
     assert thinking.text() == "hm"
     assert_contexts(transcript)
+    for dialect in ("openai", "anthropic"):
+        done = compact_transcript(transcript, to=dialect)
+        assert b"gAAA" not in done.to_json()
 
 
 def test_open_reasoning_is_read_from_its_content():
@@ -367,7 +372,7 @@ def test_an_ended_turn_keeps_its_request_and_the_current_one_moves_behind_the_ne
         ("system", 3, True),
         ("user", 4, True),
         ("user", 9, True),
-        ("assistant", 13, True),
+        ("user", 13, True),
         ("assistant", 14, True),
     ]
 
@@ -404,10 +409,22 @@ def test_a_second_compaction_replaces_the_first():
     assert_contexts(transcript)
 
 
-def test_the_sealed_summary_of_a_compaction_never_goes_out():
-    transcript = read(*START, *WORK, compacted(*NEW), text("assistant", "did two"))
-    (sealed,) = parts(transcript, "thinking")
-    assert (sealed.has_signature, sealed.cost_chars, sealed.dialect) == (True, 0, None)
+def test_the_sealed_summary_of_a_compaction_stays_in_its_dialect():
+    transcript = read(*START, *WORK, compacted(*NEW), text("assistant", "did two"), *ask("three"))
+    (sealed,) = parts(transcript, "other")
+    assert (sealed.author, sealed.has_signature, sealed.dialect) == ("summary", True, "responses")
+    for dialect in ("openai", "anthropic", "responses"):
+        done = compact_transcript(transcript, settings=Settings(retention="1"), to=dialect)
+        assert (b"gAAA" in done.to_json()) == (dialect == "responses")
+
+
+def test_items_go_out_to_their_vendor_as_they_came():
+    rows = [*START, *WORK, item("reasoning", summary=[], encrypted_content="gAAA"), call("d")]
+    transcript = read(*rows, output("d"), text("assistant", "did two"), *ask("three"))
+    done = compact_transcript(transcript, settings=Settings(retention="1"), to="responses")
+    items = [row["payload"] for row in rows if row["type"] == "response_item"]
+    model = [each for each in items if each["type"] != "message" or each["role"] == "assistant"]
+    assert [each for each in done.messages if each in model] == model
 
 
 def test_steering_stays_steering_in_the_new_context():
