@@ -245,7 +245,8 @@ class Transcript:
         format: Name of the format read, for example ``claude-code``.
         dialect: Dialect its contexts go out in by default.
         messages: Canonical messages: first those from before a native compaction
-            (``is_active`` false) in file order, then the live context in chain order. Rewound
+            (``is_active`` false) in file order, then the live context in chain order. A request
+            that the new context repeats without its answer stays among the former, active. Rewound
             turns and side chains are not in it; findings name them.
         findings: What was odd, in line order.
         session_id: The vendor's id, "" where there is none.
