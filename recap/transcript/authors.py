@@ -114,6 +114,11 @@ ANSWERS = (
 )
 """Beginnings of results that hold what the person answered to the agent's questions."""
 
+_NOTICE = re.compile(
+    r"\s*(?:Read the output file to retrieve the result|Full transcript available at): [^\n]*"
+)
+"""Line that Claude Code puts after a task notification."""
+
 _OPENING_TAG = re.compile(rf"<({'|'.join(TAGS)})(?=[\s>/])[^<>]*>")
 _ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _COMMAND = ("<command-name>", "<command-message>")
@@ -185,7 +190,9 @@ def _machine_piece(text: str, at: int) -> tuple[Author | None, int]:
         closing = f"</{tag.group(1)}>"
         end = text.find(closing, tag.end())
         if end >= 0:
-            return TAGS[tag.group(1)], end + len(closing)
+            end += len(closing)
+            notice = _NOTICE.match(text, end) if tag.group(1) == "task-notification" else None
+            return TAGS[tag.group(1)], notice.end() if notice else end
         # A log may be cut inside an element. Prose after the tag is a person's who names it.
         is_prose = text[tag.end() : tag.end() + 1] in (" ", "\t")
         return (None, at) if is_prose else (TAGS[tag.group(1)], len(text))

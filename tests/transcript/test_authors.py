@@ -46,6 +46,22 @@ def authors(*messages: Message) -> list[list[Author]]:
     return [[part.author for part in each.parts] for each in mark_steering(messages)]
 
 
+NOTIFICATION = "<task-notification>\n<task-id>a</task-id>\n</task-notification>"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Read the output file to retrieve the result: /tmp/a.output",
+        "Full transcript available at: /tmp/a.jsonl",
+    ],
+)
+def test_the_line_a_client_puts_after_a_notification_belongs_to_it(line):
+    assert classify_text(f"{NOTIFICATION}\n{line}") == "notification"
+    assert classify_text(f"{NOTIFICATION}\n{line}\nand now stop it") == "human"
+    assert classify_text(line) == "human"
+
+
 @pytest.mark.parametrize("tag", sorted(TAGS))
 def test_a_closed_machine_element_has_the_author_of_its_tag(tag):
     assert classify_text(f" \n<{tag}>x</{tag}>\n") == TAGS[tag]
