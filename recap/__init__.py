@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from recap.transcript.formats import open_log
     from recap.transcript.lists import read_messages
     from recap.transcript.model import Finding, Transcript
+    from recap.transcript.repair import Repair, Repaired, repair
 
 __version__ = "0.0.1"
 
@@ -38,6 +39,8 @@ __all__ = [
     "InputError",
     "InvalidContextError",
     "RecapError",
+    "Repair",
+    "Repaired",
     "Selection",
     "Settings",
     "SettingsError",
@@ -48,6 +51,7 @@ __all__ = [
     "compact",
     "open_log",
     "read_messages",
+    "repair",
 ]
 
 _HOMES = {
@@ -68,6 +72,7 @@ _HOMES = {
     "recap.transcript.formats": ("open_log",),
     "recap.transcript.lists": ("read_messages",),
     "recap.transcript.model": ("Finding", "Transcript"),
+    "recap.transcript.repair": ("Repair", "Repaired", "repair"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

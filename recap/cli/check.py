@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -12,11 +13,12 @@ from recap.cli.command import Command
 from recap.cli.inspect import finding_lines
 from recap.cli.options import demand_file, json_option, session_path
 from recap.cli.output import Line, counted, say, say_json, working
+from recap.cli.repairing import repair_file
+from recap.errors import UsageError
 from recap.transcript.dialects import DIALECTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from recap.transcript.model import Finding, Severity
 
@@ -34,16 +36,29 @@ AUTO = "auto"
     default=AUTO,
     help="Whose rules hold; by default those that fit the content.",
 )
+@click.option("--repair", "out", metavar="OUT", help="Write a repaired copy of FILE to OUT.")
+@click.option("--dry-run", is_flag=True, help="With --repair: say what would be done.")
 @json_option
-def command(session: str | None, latest: bool, dialect: str, as_json: bool) -> None:
+def command(
+    session: str | None, latest: bool, dialect: str, out: str | None, dry_run: bool, as_json: bool
+) -> None:
     """Check a message list, a request body or a Claude Code log against its provider's rules.
 
     FILE is - for standard input. Findings name lines of a log, messages of a list. The exit status
     is 1 when one of them is an error: a provider would refuse it, or something would be lost.
+
+    --repair writes a copy that the provider's client can use again, and what was taken out of it, raw,
+    to OUT.quarantine. FILE is never changed. The status is then that of the copy.
     """
     from recap.transcript.check import finding_to_json
 
     path = session_path(session, latest)
+    if out is not None:
+        format = None if dialect == AUTO else dialect
+        repair_file(path, Path(out), format, dry_run=dry_run, as_json=as_json)
+        return
+    if dry_run:
+        raise UsageError("--dry-run goes with --repair: a check writes nothing")
     with working("checking"):
         findings, judged_as = findings_of(path, dialect)
     levels = Counter(finding.severity for finding in findings)

@@ -6,8 +6,12 @@ import os
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from recap.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def refuse_source(out: Path, source: Path | None) -> None:
@@ -22,14 +26,16 @@ def refuse_source(out: Path, source: Path | None) -> None:
             )
 
 
-def write_whole(out: Path, data: bytes) -> None:
+def write_whole(out: Path, data: bytes | Iterable[bytes]) -> None:
     """Write a file with mode 0600: to a temporary name, flushed to the disk, then renamed.
 
-    A symbolic link is followed; what is no regular file (a pipe, a device) is written to directly.
+    ``data`` is all of it, or its pieces in order. A symbolic link is followed; what is no regular file (a pipe, a device) is written to directly.
     """
+    pieces = (data,) if isinstance(data, bytes) else data
     target = out.resolve()
     if target.exists() and not target.is_file() and not target.is_dir():
-        target.write_bytes(data)
+        with target.open("wb") as stream:
+            stream.writelines(pieces)
         return
     if target.is_dir():
         raise UsageError(f"{out} is a folder; name a file with -o")
@@ -38,7 +44,7 @@ def write_whole(out: Path, data: bytes) -> None:
     handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
+            stream.writelines(pieces)
             stream.flush()
             os.fsync(stream.fileno())
         Path(temporary).replace(target)
