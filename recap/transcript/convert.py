@@ -27,17 +27,20 @@ from recap.transcript.tree import Tree, to_bytes
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-ID_KEYS: Mapping[tuple[Dialect | None, PartKind], tuple[str, ...]] = {
-    ("anthropic", "call"): ("id",),
-    ("anthropic", "result"): ("tool_use_id",),
-    ("openai", "call"): ("id",),
-    ("openai", "result"): ("tool_call_id",),
-    ("responses", "call"): ("call_id", "id"),
-    ("responses", "result"): ("call_id", "approval_request_id", "id"),
-    ("langchain", "call"): ("id",),
-    ("langchain", "result"): ("tool_call_id",),
+ID_KEYS: Mapping[tuple[Dialect | None, PartKind], str] = {
+    ("anthropic", "call"): "id",
+    ("anthropic", "result"): "tool_use_id",
+    ("openai", "call"): "id",
+    ("openai", "result"): "tool_call_id",
+    ("responses", "call"): "call_id",
+    ("responses", "result"): "call_id",
+    ("langchain", "call"): "id",
+    ("langchain", "result"): "tool_call_id",
 }
-"""Where a part's raw block holds the call's id: the first of the keys that it has."""
+"""Where a part's raw block holds the call's id."""
+
+APPROVALS = {"mcp_approval_request": "id", "mcp_approval_response": "approval_request_id"}
+"""Items of Responses that hold it elsewhere."""
 
 UNCONVERTED_IMAGE = f"{OMISSION_PREFIX}an image the vendor cannot take]"
 
@@ -131,10 +134,12 @@ def with_call_id(part: Part, new_id: str) -> Part:
 
 
 def _id_path(part: Part, value: Json) -> tuple[str, ...]:
-    keys = ID_KEYS[part.dialect, part.kind]
+    key = ID_KEYS[part.dialect, part.kind]
     if part.dialect == "langchain" and part.kind == "result":  # raw is the message around it
-        return (part.path[0], *keys)
-    return next(((key,) for key in keys if key in value), ())
+        return (part.path[0], key)
+    if part.dialect == "responses":
+        return (APPROVALS.get(value["type"], key),)
+    return (key,) if key in value else ()
 
 
 def without_images(part: Part, marker_text: str) -> Part:

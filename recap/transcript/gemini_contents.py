@@ -69,7 +69,8 @@ ROLES: Mapping[str, Role] = {
 
 CALL_KEYS = ("functionCall", "function_call")
 RESPONSE_KEYS = ("functionResponse", "function_response")
-IMAGE_KEYS = ("inlineData", "inline_data", "fileData", "file_data")
+INLINE_KEYS = ("inlineData", "inline_data")
+IMAGE_KEYS = (*INLINE_KEYS, "fileData", "file_data")
 SIGNATURE_KEYS = ("thoughtSignature", "thought_signature")
 SYSTEM_KEYS = ("systemInstruction", "system_instruction")
 """Each field has two spellings: of the wire, and of the vendor's Python package."""
@@ -160,16 +161,17 @@ class _Reader:
 
     def _part(self, raw: Raw, part: Fields, role: Role, media: Author) -> Part | None:
         try:
-            if (key := _key(part, CALL_KEYS)) and role == "assistant":
-                return self._call(raw, part, key)
-            if (key := _key(part, RESPONSE_KEYS)) and role == "user":
-                return self._response(raw, part, key)
+            if any(key in part for key in CALL_KEYS):
+                return self._call(raw, part) if role == "assistant" else None
+            if any(key in part for key in RESPONSE_KEYS):
+                return self._response(raw, part) if role == "user" else None
             return _plain_part(raw, part, role, media)
         except UNREADABLE:
             return None
 
-    def _call(self, raw: Raw, part: Fields, key: str) -> Part | None:
-        call = part[key]
+    def _call(self, raw: Raw, part: Fields) -> Part | None:
+        key = _key(part, CALL_KEYS)
+        call = part[key] if key else {}
         name, call_id = call.get("name"), call.get("id")
         if not isinstance(name, str) or not name:
             return None
@@ -183,7 +185,10 @@ class _Reader:
         # The signature beside the call is a seal of the vendor's and costs nothing.
         return call_part(raw, name, call_id, arguments or {}, path=path, dialect=dialect, sent=call)
 
-    def _response(self, raw: Raw, part: Fields, key: str) -> Part:
+    def _response(self, raw: Raw, part: Fields) -> Part | None:
+        key = _key(part, RESPONSE_KEYS)
+        if not key:
+            return None
         response = part[key]
         call_id = response.get("id")
         if isinstance(call_id, str) and call_id:
@@ -197,7 +202,9 @@ class _Reader:
             inner = next(iter(content))
             if inner in ANSWER_KEYS and isinstance(content[inner], str):
                 path, content = (*path, inner), content[inner]
-        dialect: Dialect | None = "gemini" if _is_object(response.get("response")) else None
+        name = response.get("name")
+        is_whole = isinstance(name, str) and bool(name) and _is_object(response.get("response"))
+        dialect: Dialect | None = "gemini" if is_whole else None
         return result_part(raw, call_id, content, path=path, is_error=is_error, dialect=dialect)
 
     def _answered(self, name: Json) -> str:
@@ -220,18 +227,32 @@ def _key(part: Fields, keys: Sequence[str]) -> str:
 
 
 def _plain_part(raw: Raw, part: Fields, role: Role, media: Author) -> Part | None:
-    words = part.get("text")
-    if isinstance(words, str):
-        is_signed = any(part.get(key) for key in SIGNATURE_KEYS)
-        if part.get("thought") is True or (is_signed and not words):
-            return thinking_part(
-                raw, words, path=("text",), has_signature=is_signed, dialect="gemini"
-            )
-        return text_part(raw, words, author_in(role, words), path=("text",), dialect="gemini")
-    if (key := _key(part, IMAGE_KEYS)) and _media_type(part[key]).startswith("image/"):
+    """Return a part that is no call and no response; None for one that lacks what it needs."""
+    if "text" in part:
+        return _text(raw, part, role)
+    held = next((key for key in IMAGE_KEYS if key in part), "")
+    kind = held or next((key for key in part if _is_object(part[key])), "")
+    if not kind or not _is_object(part[kind]):
+        return None
+    if kind in INLINE_KEYS and not (_media_type(part[kind]) and _has_data(part[kind])):
+        return None
+    if held and _media_type(part[held]).startswith("image/"):
         return image_part(raw, media, image_of(part), dialect="gemini")
-    kind = next((key for key in part if _is_object(part[key])), "")
-    return other_part(raw, kind, media, dialect="gemini") if kind else None
+    return other_part(raw, kind, media, dialect="gemini")
+
+
+def _text(raw: Raw, part: Fields, role: Role) -> Part | None:
+    words = part["text"]
+    if not isinstance(words, str):
+        return None
+    is_signed = any(part.get(key) for key in SIGNATURE_KEYS)
+    if part.get("thought") is True or (is_signed and not words):
+        return thinking_part(raw, words, path=("text",), has_signature=is_signed, dialect="gemini")
+    return text_part(raw, words, author_in(role, words), path=("text",), dialect="gemini")
+
+
+def _has_data(data: Fields) -> bool:
+    return isinstance(data.get("data"), str)
 
 
 def _media_type(data: Fields) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from recap.transcript.authors import author_in, mark_steering
 from recap.transcript.convert import (
+    APPROVALS,
     UNCONVERTED_IMAGE,
     arguments_text,
     is_image,
@@ -100,6 +101,9 @@ OUTPUTS: Mapping[str, str] = {
 }
 """Type of an item that answers a call -> key of its content."""
 
+SEARCHES = ("tool_search_call", "tool_search_output")
+"""A search without a call's id was run by the vendor itself."""
+
 SUMMARIES = ("compaction", "compaction_summary", "context_compaction")
 """Items with a summary of what was before that only the vendor can read."""
 
@@ -178,9 +182,10 @@ class _Reader:
             return []
         role: Role = "assistant"
         part: Part | None
-        if kind in OUTPUTS and (call_id := self._answered(fields)):
-            role, part = "tool", self._output(raw, fields, kind, call_id)
-        elif kind in CALLS and (kind == "function_call" or _call_id(fields)):
+        is_ours = kind not in SEARCHES or bool(_call_id(fields))
+        if kind in OUTPUTS and is_ours:
+            role, part = "tool", self._output(raw, fields, kind, self._answered(fields))
+        elif kind in CALLS and is_ours:
             part = self._call(raw, fields, kind, line, report)
         elif kind == "reasoning":
             part = _reasoning(raw, fields)
@@ -200,12 +205,13 @@ class _Reader:
         if not isinstance(name, str) or not name:
             report.add("malformed-call", "A call lacks its tool; it was left out.", line)
             return None
-        dialect: Dialect | None = "responses"
-        if not tool and not isinstance(arguments, str):
-            dialect = None
+        is_bare = arguments is None and fields.get("actions") is None
+        is_whole = not is_bare if tool else isinstance(arguments, str)
+        if not is_whole:
             self.rewritten.add(call_id)
         if uid := _uid(fields):
             self.call_ids[uid] = call_id
+        dialect: Dialect | None = "responses" if is_whole else None
         return call_part(raw, name, call_id, arguments, path=(key,), dialect=dialect)
 
     def _answered(self, fields: Fields) -> str:
@@ -218,9 +224,7 @@ class _Reader:
     def _output(self, raw: Raw, fields: Fields, kind: str, call_id: str) -> Part:
         key = OUTPUTS[kind]
         content = fields.get(key)
-        can_go_out = call_id not in self.rewritten and (
-            kind not in ("function_call_output", "custom_tool_call_output") or _is_content(content)
-        )
+        can_go_out = call_id not in self.rewritten and _is_output(kind, content)
         is_error = fields.get("status") == "failed"
         return result_part(
             raw,
@@ -244,11 +248,8 @@ def _is_text(fields: Fields, key: str) -> bool:
 
 def _call_id(fields: Fields) -> str:
     """Return the id by which a call and its output name each other; "" where there is none."""
-    key = _ID_KEYS.get(fields["type"], "call_id")
+    key = APPROVALS.get(fields["type"], "call_id")
     return fields[key] if _is_text(fields, key) else ""
-
-
-_ID_KEYS = {"mcp_approval_request": "id", "mcp_approval_response": "approval_request_id"}
 
 
 def _uid(fields: Fields) -> str:
@@ -256,14 +257,24 @@ def _uid(fields: Fields) -> str:
     return uid if isinstance(uid, str) else ""
 
 
-def _is_content(content: Json) -> bool:
-    return isinstance(content, str) or (
-        isinstance(content, list)
-        and all(isinstance(part, dict) and part.get("type") in _PARTS for part in content)
+def _is_output(kind: str, content: Json) -> bool:
+    """Return True for content that the vendor takes in an output of this type."""
+    if kind in ("tool_search_output", "mcp_approval_response"):
+        return True
+    if content is None:
+        return kind == "apply_patch_call_output"
+    return isinstance(content, str | dict) or (
+        isinstance(content, list) and all(map(_is_output_part, content))
     )
 
 
-_PARTS = ("input_text", "input_image", "input_file", "input_audio")
+def _is_output_part(part: Json) -> bool:
+    """Return True for a part of ours, or a piece of a shell's output, which has no type."""
+    if not isinstance(part, dict):
+        return False
+    if part.get("type") == "input_image":
+        return _is_text(part, "image_url") or _is_text(part, "file_id")
+    return part.get("type", "input_text") in ("input_text", "input_file", "input_audio")
 
 
 def _reasoning(raw: Raw, fields: Fields) -> Part:
@@ -301,7 +312,9 @@ def _message(raw: Raw, fields: Fields, line: int, report: Report) -> list[Messag
 
 def _is_answer(content: Json) -> bool:
     return isinstance(content, str) or all(
-        isinstance(part, dict) and part.get("type") in ("output_text", "refusal")
+        isinstance(part, dict)
+        and (part.get("type") == "refusal" or _is_text(part, "text"))
+        and part.get("type") in ("output_text", "refusal")
         for part in content
     )
 
@@ -314,7 +327,9 @@ def _read_part(raw: Raw, part: Fields, role: Role, media: Author) -> Part | None
         dialect: Dialect | None = "responses" if kind in TEXTS else None
         return text_part(raw, words, author_in(role, words), path=("text",), dialect=dialect)
     if kind in ("input_image", "image_url", "image"):
-        is_ours = kind == "input_image" and (_is_text(part, "image_url") or "file_id" in part)
+        is_ours = kind == "input_image" and (
+            _is_text(part, "image_url") or _is_text(part, "file_id")
+        )
         return image_part(raw, media, image_of(part), dialect="responses" if is_ours else None)
     return other_part(raw, kind, media, dialect="responses")
 

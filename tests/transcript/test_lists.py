@@ -68,8 +68,8 @@ def test_the_caller_may_name_the_dialect(dialect):
 
 
 def test_an_unknown_dialect_is_refused():
-    with pytest.raises(UsageError, match="unknown dialect 'gemini'"):
-        read_messages([user()], "gemini")
+    with pytest.raises(UsageError, match="unknown dialect 'cohere'"):
+        read_messages([user()], "cohere")
 
 
 @pytest.mark.parametrize("messages", ["fix it", b"fix it", 5, None])

@@ -111,7 +111,7 @@ class _Items:
 
     def _check_id(self, item: Item, kind: str) -> None:
         uid = item.get("id")
-        if isinstance(uid, str) and kind != "local_shell_call_output":  # that one names its call
+        if isinstance(uid, str) and uid and kind != "local_shell_call_output":  # that one names its call
             if uid in self._ids:
                 self.report.add("duplicate-item-id", self._line)
             self._ids.add(uid)

@@ -1,0 +1,48 @@
+"""Whatever a list holds, reading it is total and what goes out is valid, in every dialect."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recap
+from recap.config import Settings
+from recap.transcript.dialects import DIALECTS
+from recap.transcript.lists import read_messages
+from tests.transcript.any_dialect import LISTS
+
+SETTINGS = Settings(retention="1", markers=False)
+
+
+def errors(messages: Any, dialect: Any) -> list[str]:
+    return [f.code for f in recap.check(messages, dialect) if f.severity == "error"]
+
+
+@pytest.mark.parametrize("dialect", LISTS)
+@given(data=st.data())
+def test_any_json_is_survived_and_left_as_it_is(dialect: str, data: st.DataObject) -> None:
+    messages = data.draw(LISTS[dialect])
+    before = copy.deepcopy(messages)
+    done = recap.compact(messages, "and now?", dialect=dialect, settings=SETTINGS)
+    assert errors(done.messages, dialect) == []
+    assert repr(messages) == repr(before)
+    again = read_messages(done.messages, dialect)
+    assert [f.code for f in again.findings if f.severity == "error"] == []
+
+
+@pytest.mark.parametrize("to", DIALECTS)
+@pytest.mark.parametrize("dialect", LISTS)
+@given(data=st.data())
+def test_any_json_is_survived_in_every_other_dialect(
+    dialect: str, to: Any, data: st.DataObject
+) -> None:
+    messages = data.draw(LISTS[dialect])
+    done = recap.compact(messages, dialect=dialect, to=to, retention="0.5")
+    assert set(errors(done.messages, to)) <= {"no-messages"}
+    written = json.loads(done.to_json())
+    assert isinstance(written, list) or done.system
