@@ -18,16 +18,16 @@ from recap.transcript.lines import split_lines
 from recap.transcript.model import HUMAN_AUTHORS
 from recap.transcript.repair.claude import mend_log
 from recap.transcript.repair.documents import LISTS, close_list, mend_list
-from recap.transcript.repair.lines import is_json, mend_lines
+from recap.transcript.repair.lines import mend_lines
 from recap.transcript.repair.patch import Patch, Patched, Repair, chunks_of
 from recap.transcript.repair.rows import is_record
 from recap.transcript.sources import ByteSource, open_source
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
-    from recap.transcript.model import Author, Transcript
+    from recap.transcript.model import Author, Part, Transcript
     from recap.transcript.sources import Sized
     from recap.transcript.spans import Span
 
@@ -91,13 +91,13 @@ def repair(data: bytes | str | os.PathLike[str], format: str | None = None) -> R
     """
     work = _Work(ByteSource(data) if isinstance(data, bytes) else open_source(Path(data)))
     work.apply(close_list(work.source))
-    before = read_source(work.source, format)
+    found, told = _told(read_source(work.source, format))
     closed = work.source
-    _mend(work, before.format)
+    _mend(work, found)
     if work.source is not closed:
-        _demand_texts(before, read_source(work.source, before.format), work.source.name)
+        _demand(told, read_source(work.source, found), work.source.name)
     return Repaired(
-        before.format,
+        found,
         work.source,
         _by_line(each for _, patch in work.done for each in patch.repairs),
         _by_line(each for _, patch in work.done for each in patch.left),
@@ -132,10 +132,10 @@ def _mend(work: _Work, format: str) -> None:
             f"{name}: is one JSON document of {format}; repaired are logs with one value a line, "
             f"and documents of {' and '.join(LISTS)}"
         )
-    if not any(is_json(line.data) for line in split_lines(work.source)):
-        raise InputError(f"{name}: holds no line of JSON ({format}); there is nothing to repair")
     patch, numbers = mend_lines(work.source, is_record if format == LOG else None)
     work.apply(patch)
+    if not any(line.data.strip() for line in split_lines(work.source)):
+        raise InputError(f"{name}: holds no line of JSON ({format}); there is nothing to repair")
     if format == LOG:
         work.apply(mend_log(work.source, numbers.of))
 
@@ -144,9 +144,14 @@ def _by_line(repairs: Iterable[Repair]) -> tuple[Repair, ...]:
     return tuple(sorted(repairs, key=attrgetter("line")))
 
 
-def _demand_texts(before: Transcript, after: Transcript, name: str) -> None:
-    """Raise InputError when a text that a person or the agent wrote is not there any more."""
-    missing = _texts(before, TOLD) - _texts(after, None)
+def _told(transcript: Transcript) -> tuple[str, set[bytes]]:
+    """Return a transcript's format, and what identifies each text of a person or the agent in it."""
+    return transcript.format, {part.digest for part in _texts(transcript) if part.author in TOLD}
+
+
+def _demand(told: set[bytes], after: Transcript, name: str) -> None:
+    """Raise InputError when a text is not there any more. One that stood twice may stand once."""
+    missing = told - {part.digest for part in _texts(after)}
     if missing:
         raise InputError(
             f"{name}: a repair would lose {len(missing)} texts that can be read now; nothing "
@@ -154,11 +159,7 @@ def _demand_texts(before: Transcript, after: Transcript, name: str) -> None:
         )
 
 
-def _texts(transcript: Transcript, authors: Collection[Author] | None) -> set[bytes]:
-    """Return what identifies each text; one that stood on two equal lines counts once."""
-    return {
-        part.digest
-        for message in transcript.messages
-        for part in message.parts
-        if part.kind == "text" and (authors is None or part.author in authors)
-    }
+def _texts(transcript: Transcript) -> Iterator[Part]:
+    return (
+        part for message in transcript.messages for part in message.parts if part.kind == "text"
+    )
