@@ -105,6 +105,8 @@ RESPONSES: dict[str, Example] = {
 
 SHELL = {"type": "local_shell_call", "id": "s1", "call_id": "c1", "action": {"command": ["ls"]}}
 APPROVAL = {"type": "mcp_approval_request", "id": "a1", "name": "x", "arguments": "{}"}
+SEARCH = {"type": "tool_search_call", "call_id": "c1", "arguments": {"query": "x"}}
+FOUND = {"type": "tool_search_output", "call_id": "c1", "tools": []}
 CUSTOM = {"type": "custom_tool_call", "call_id": "c1", "name": "apply_patch", "input": "***"}
 
 MORE_RESPONSES: list[tuple[str, Example]] = [
@@ -194,6 +196,8 @@ MORE_RESPONSES: list[tuple[str, Example]] = [
         ),
     ),
     ("arguments-not-object", Example(called(arguments=""), called(arguments="{}"))),
+    ("unanswered-call", Example(asked(SEARCH), asked(SEARCH, FOUND))),
+    ("orphan-result", Example(asked(FOUND), asked(FOUND | {"call_id": None}))),
 ]
 
 

@@ -35,6 +35,7 @@ CALLS: Mapping[str, str] = {
 TEXT_ARGUMENTS = ("function_call", "custom_tool_call")
 SELF_ANSWERED = ("tool_search_call",)
 """Calls that the vendor may run itself; then they have no call_id."""
+SEARCHED = "tool_search_output"
 
 OUTPUTS = frozenset(
     ("function_call_output", "custom_tool_call_output", "local_shell_call_output",
@@ -42,7 +43,7 @@ OUTPUTS = frozenset(
 )  # fmt: skip
 
 APPROVAL, APPROVED = "mcp_approval_request", "mcp_approval_response"
-USER_ITEMS = (*OUTPUTS, "tool_search_output", APPROVED, "compaction")
+USER_ITEMS = (*OUTPUTS, SEARCHED, APPROVED, "compaction")
 """Items that the model did not make: reasoning cannot belong to them."""
 
 TEXTS = ("input_text", "output_text")
@@ -96,6 +97,8 @@ class _Items:
             self._check_output(item, kind)
         elif kind in (APPROVAL, APPROVED):
             self._check_approval(item, kind)
+        elif kind == SEARCHED and item.get("call_id") is not None:
+            self._add_result(item["call_id"])
 
     def close(self) -> None:
         """Report what still waits for something."""
@@ -111,7 +114,8 @@ class _Items:
 
     def _check_id(self, item: Item, kind: str) -> None:
         uid = item.get("id")
-        if isinstance(uid, str) and uid and kind != "local_shell_call_output":  # that one names its call
+        # The output of a local shell names its call by it.
+        if isinstance(uid, str) and uid and kind != "local_shell_call_output":
             if uid in self._ids:
                 self.report.add("duplicate-item-id", self._line)
             self._ids.add(uid)
