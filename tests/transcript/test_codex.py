@@ -278,6 +278,23 @@ def test_a_log_without_events_is_judged_by_what_the_texts_say():
     assert said(read(*rows)) == ["fix the parser"]
 
 
+@pytest.mark.parametrize(
+    ("words", "author"),
+    [
+        (AGENTS, "injected"),
+        (ENVIRONMENT, "injected"),
+        ("<skill>\n<name>x</name>\nbody\n</skill>", "injected"),
+        ('<hook_prompt hook_run_id="1">go on</hook_prompt>', "injected"),
+        ("<user_shell_command>\n<command>ls</command>\n</user_shell_command>", "local"),
+        ("<subagent_notification>done</subagent_notification>", "notification"),
+        (ABORTED, "marker"),
+        ("Another language model started to solve this problem and produced a summary", "summary"),
+    ],
+)
+def test_without_events_the_clients_own_texts_are_known(words, author):
+    assert authors(read(text("user", words))) == [(author, words)]
+
+
 def test_a_request_whose_item_is_lost_is_taken_from_its_event():
     data = lines(*ask("one"), text("assistant", "ok"), event("user_message", message="two"))
     transcript = read_bytes(data)
