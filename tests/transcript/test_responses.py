@@ -10,6 +10,7 @@ from recap.transcript import anthropic, openai, responses
 from recap.transcript.formats import read_bytes
 from recap.transcript.lists import read_messages
 from recap.transcript.tree import to_bytes, to_object
+from recap.transcript.write_responses import write_message
 from tests.transcript.dialect_examples import (
     answer,
     asked,
@@ -260,7 +261,7 @@ def test_content_of_another_api_is_rewritten():
 
 def write(role: Any, message: Any, reader: Any = anthropic) -> Any:
     parts = [part for m in reader.read(held([message])).messages for part in m.parts]
-    return [to_object(tree) for tree in responses.write_message(role, parts)]
+    return [to_object(tree) for tree in write_message(role, parts)]
 
 
 def test_foreign_answers_become_one_item_a_part():
