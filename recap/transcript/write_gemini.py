@@ -53,7 +53,7 @@ def _part(part: Part) -> Tree:
         return part.raw
     assert part.kind != "thinking"
     if part.kind == "call":
-        name = _REFUSED_IN_NAMES.sub("_", part.name)
+        name = _usable(part.name)
         arguments = arguments_object(part.payload())
         return {"functionCall": {"id": part.call_id, "name": name, "args": arguments}}
     if part.kind == "result":
@@ -63,13 +63,19 @@ def _part(part: Part) -> Tree:
     return {"text": text_leaf(part) if part.kind == "text" else part.text()}
 
 
+def _usable(name: str) -> str:
+    """Return the name of a tool with the letters the vendor takes, none but a letter or _ first."""
+    usable = _REFUSED_IN_NAMES.sub("_", name)
+    return usable if usable[:1].isalpha() or usable.startswith("_") else f"_{usable}"
+
+
 def _written_response(part: Part) -> Tree:
     content = part.payload()
     blocks = content if isinstance(content, list) else [content]
     words = [block_text(block) for block in blocks if not is_image(block)]
     text = "\n".join(words) if isinstance(content, list) else flat_text(content)
     response = {"error" if part.is_error else "output": text}
-    name = _REFUSED_IN_NAMES.sub("_", part.name)
+    name = _usable(part.name)
     return {"functionResponse": {"id": part.call_id, "name": name, "response": response}}
 
 

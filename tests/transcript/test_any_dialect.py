@@ -46,3 +46,17 @@ def test_any_json_is_survived_in_every_other_dialect(
     assert set(errors(done.messages, to)) <= {"no-messages"}
     written = json.loads(done.to_json())
     assert isinstance(written, list) or done.system
+
+
+@pytest.mark.parametrize("to", DIALECTS)
+def test_calls_of_tools_whose_names_a_vendor_refuses_are_not_lost(to: Any) -> None:
+    call = {"name": "1.fs read", "args": {}, "id": "c1", "type": "tool_call"}
+    messages = [
+        {"type": "human", "data": {"content": "go"}},
+        {"type": "ai", "data": {"content": "", "tool_calls": [call]}},
+        {"type": "tool", "data": {"content": "done", "tool_call_id": "c1"}},
+        {"type": "human", "data": {"content": "next"}},
+    ]
+    done = recap.compact(messages, settings=SETTINGS, to=to)
+    assert "done" in done.to_json().decode()
+    assert (errors(done.messages, to), done.report.notes) == ([], {})

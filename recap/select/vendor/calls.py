@@ -41,14 +41,17 @@ def without_refused_calls(groups: list[Group], dialect: Dialect, notes: Notes) -
 
     The results of a block stand in the order of its calls, so the k-th of each belong together.
     """
-    names = {part.name for group in groups for part in group.parts if part.kind == "call"}
-    if all(is_call_name(name, dialect) for name in names):
+    names = {
+        (part.name, part.dialect) for group in groups for part in group.parts if part.kind == "call"
+    }
+    if all(is_call_name(name, form, dialect) for name, form in names):
         return groups
     adapted: list[Group] = []
     refused: list[bool] = []
     for group in groups:
         if group.role == "assistant":
-            refused = [not is_call_name(p.name, dialect) for p in group.parts if p.kind == "call"]
+            calls = [part for part in group.parts if part.kind == "call"]
+            refused = [not is_call_name(call.name, call.dialect, dialect) for call in calls]
             notes["call-name"] += sum(refused)
             group = _kept(group, refused, "call")
         elif group.role == "tool":
@@ -71,9 +74,12 @@ def _kept(group: Group, refused: Sequence[bool], kind: PartKind) -> Group:
     )
 
 
-def is_call_name(name: str, dialect: Dialect) -> bool:
-    """Return True when the provider accepts the name of a tool in a call."""
-    if dialect in NAMES:
+def is_call_name(name: str, form: Dialect | None, dialect: Dialect) -> bool:
+    """Return True when the provider accepts the name of a tool in a call of a dialect's form.
+
+    Calls of another form are written anew, with the letters the provider takes.
+    """
+    if form == dialect and dialect in NAMES:
         return NAMES[dialect].fullmatch(name) is not None
     return bool(name) and not exceeded(len(name), dialect, "name_chars")
 
