@@ -1,11 +1,13 @@
 """Every turn boundary of every real session: valid, within budget, whole pairs, no human word lost.
 
-CI runs a fixed sample; `pytest --full-sweep tests/e2e` runs all of it and prints the number of
-boundaries. The expected words come from the raw JSON (`raw.py`), not through recap.
+CI runs a fixed sample; `pytest --full-sweep tests/e2e` runs all of it and records the number of
+boundaries and contexts. The expected words come from the raw bytes (`raw.py`), and what a context
+holds from the vendor's JSON (`raw_out.py`), not through recap.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import subprocess
@@ -13,28 +15,25 @@ import sys
 from collections import Counter
 from fractions import Fraction
 from math import floor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 import recap
 from recap.config import Settings
 from recap.session import Compaction, compact_transcript
+from recap.transcript.dialects import DIALECTS
 from recap.transcript.formats import read_bytes
-from tests.e2e.raw import Step, read_steps, texts_of, words_in
+from tests.e2e.raw import Step, read_steps
+from tests.e2e.raw_out import context_of, request_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-FOLDERS = (
-    "sessions/claude-code",
-    "sessions/claude-web",
-    "sessions/openai-chat",
-    "sessions/anthropic-messages",
-    "sessions/swe-together",
-    "swe-together",
-)
+    from recap.graph.state import ContextGraph
+    from recap.transcript.model import Transcript
+
 TWICE = frozenset(  # the same sessions as in swe-together/, in another byte layout
     (
         "sessions/swe-together/A-agent-swarm-task-ea4bd8.json",
@@ -44,76 +43,97 @@ TWICE = frozenset(  # the same sessions as in swe-together/, in another byte lay
 )
 SAMPLE = frozenset(
     (
+        "sessions/aider/aider-30sessions-a.md",
+        "sessions/aider/zen-mcp.md",
+        "sessions/anthropic-messages/anthropic-messages-48b4.json",
         "sessions/claude-code/ah-fork-fixture.jsonl",
-        "sessions/claude-code/entire-fc99-compact-image.jsonl",
         "sessions/claude-code/entire-7d66-badline.jsonl",
         "sessions/claude-code/entire-ec38-orphan-open.jsonl",
+        "sessions/claude-code/entire-fc99-compact-image.jsonl",
+        "sessions/claude-web/simonw-sample_session.json",
+        "sessions/codex/agentv-10turns-2compacted.jsonl",
+        "sessions/codex/ah-escalation-fixture.jsonl",
+        "sessions/copilot-cli/agentv-550KB.jsonl",
+        "sessions/gemini-cli/ah-toolerror-fixture.jsonl",
+        "sessions/gemini-cli/entire-12cb.json",
+        "sessions/langchain/langchain-messages_to_dict-tau3.json",
+        "sessions/mini-swe-agent/github_issue.traj.json",
         "sessions/openai-chat/tau-airline-t3-trial0.json",
-        "sessions/anthropic-messages/anthropic-messages-48b4.json",
+        "sessions/opencode/swarm-1turn-file.json",
+        "sessions/openhands/multi-swe-bench-output.jsonl",
+        "sessions/pi/pimono-large-session.jsonl",
+        "sessions/swe-agent/marshmallow-fc-replace-from-source.traj",
         "sessions/swe-together/C-pi-mono-auto-e86a388c.json",
         "sessions/swe-together/D-hyperswitch-9063.json",
         "swe-together/nunchaku-quantize-bugfix.json",
         "swe-together/rudel-task-d1ddb8.json",
     )
 )
-REWOUND = {
-    "sessions/claude-code/ah-fork-fixture.jsonl": {3: 7},
-    "sessions/claude-code/lcm-v21153-attachments.jsonl": {65: 67},
-}
-"""Words the person took back: their line, and the line that stands in their place in the chain."""
-
-N_FULL = 512
-N_SAMPLE = 97
-"""Boundaries in all files, and in those of the sample."""
+STEPS_OF_A_SAMPLE = 4
 
 RETENTIONS = ("0.05", "0.1", "0.3")
 POLICIES = ("paper", "coverage")
 
 
+class Tally(NamedTuple):
+    """Boundaries that were swept, and contexts that were rendered there."""
+
+    boundaries: int
+    contexts: int
+
+
+FULL = Tally(853, 5928)
+SAMPLED = Tally(103, 858)
+"""Of all files, and of the sample."""
+
+
 def files(corpus: Path) -> list[str]:
     """Return the files of the sweep, relative to the corpus."""
-    found = [
-        f"{folder}/{p.name}" for folder in FOLDERS for p in sorted((corpus / folder).iterdir())
-    ]
-    return [name for name in found if name not in TWICE]
+    with (corpus / "MANIFEST.tsv").open(encoding="utf-8", newline="") as manifest:
+        listed = [row["file"] for row in csv.DictReader(manifest, delimiter="\t")]
+    more = [f"swe-together/{path.name}" for path in sorted((corpus / "swe-together").iterdir())]
+    return [name for name in (*listed, *more) if name not in TWICE]
 
 
-def runs(steps: list[Step], thin: bool) -> Iterator[tuple[Step, str, str]]:
-    """Yield (step, retention, policy); a thin run takes every combination at five steps."""
-    stride = max(1, len(steps) // 5) if thin else 1
-    for step in steps[::-1][::stride]:
-        for retention in RETENTIONS:
-            for policy in POLICIES:
-                yield step, retention, policy
+def compactions(transcript: Transcript, request: str | None) -> Iterator[tuple[str, Compaction]]:
+    """Yield (retention, compaction) for every retention and policy; the graph is built once."""
+    graph = None
+    for retention in RETENTIONS:
+        for policy in POLICIES:
+            done = compact_transcript(
+                transcript,
+                request,
+                settings=Settings(retention=retention),
+                policy=policy,
+                graph=graph,
+            )
+            graph = done.graph
+            yield retention, done
 
 
-def run(data: bytes, retention: str, policy: str) -> Compaction:
-    return compact_transcript(
-        read_bytes(data), settings=Settings(retention=retention), policy=policy
-    )
+def conversions(
+    transcript: Transcript, request: str | None, graph: ContextGraph
+) -> Iterator[Compaction]:
+    """Yield compactions in every other dialect, of a part of the history and of all of it."""
+    for dialect in DIALECTS:
+        for retention in ("0.3", "1") if dialect != transcript.dialect else ():
+            yield compact_transcript(
+                transcript, request, settings=Settings(retention=retention), graph=graph, to=dialect
+            )
 
 
-def assert_paired(messages: list[Any]) -> None:
-    """Calls and results are whole, by a count of ids that shares no code with the validator."""
-    calls: Counter[str] = Counter()
-    results: Counter[str] = Counter()
-    for message in messages:
-        calls.update(call["id"] for call in message.get("tool_calls") or [])
-        if message["role"] == "tool":
-            results[message["tool_call_id"]] += 1
-        for block in message["content"] if isinstance(message["content"], list) else []:
-            if block.get("type") == "tool_use":
-                calls[block["id"]] += 1
-            if block.get("type") == "tool_result":
-                results[block["tool_use_id"]] += 1
-    assert calls == results
-
-
-def assert_words(messages: list[Any], said: tuple[str, ...]) -> None:
-    """Every text of a person stands in a user message, as often as it was said."""
-    out = [w for m in messages if m["role"] == "user" for w in words_in(m["content"])]
-    missing = Counter(said) - Counter(out)
-    assert not missing, [words[:80] for words in missing]
+def assert_sound(done: Compaction, said: tuple[str, ...]) -> None:
+    """The vendor would take it, calls have their results, every text was kept as often as said."""
+    dialect = done.report.dialect
+    errors = [f for f in recap.check(done.messages, dialect) if f.severity == "error"]
+    assert errors == []
+    context = context_of(dialect, done.messages)
+    assert context.is_paired
+    missing = +Counter(said)
+    missing.subtract(context.words)
+    assert not +missing, [words[:80] for words in +missing]
+    request = request_of(dialect, done.system, done.messages)
+    assert json.loads(done.to_json()) == request
 
 
 def assert_budget(done: Compaction, retention: str) -> None:
@@ -133,41 +153,50 @@ def assert_budget(done: Compaction, retention: str) -> None:
     assert done.report.marker_chars <= budget // 20
 
 
-def sweep(path: Path, name: str, *, thin: bool) -> int:
-    """Run one file; return the number of boundaries."""
-    steps = read_steps(path, REWOUND.get(name))
-    for step, retention, policy in runs(steps, thin):
-        done = run(step.data, retention, policy)
-        errors = [
-            f for f in recap.check(done.messages, done.report.dialect) if f.severity == "error"
-        ]
-        assert errors == []
-        assert_paired(done.messages)
-        assert_words(done.messages, step.said)
-        assert_budget(done, retention)
-        assert json.loads(done.to_json()) == (
-            {"system": done.system, "messages": done.messages} if done.system else done.messages
-        )
-    return len(steps)
+def sweep(steps: list[Step]) -> Tally:
+    """Run the boundaries of a file; the last one is converted to every other dialect as well."""
+    contexts = 0
+    for step in steps:
+        transcript = read_bytes(step.data)
+        graph = None
+        for retention, done in compactions(transcript, step.request):
+            assert_sound(done, step.said)
+            assert_budget(done, retention)
+            contexts += 1
+            graph = done.graph
+        if graph is not None and step is steps[-1]:
+            for done in conversions(transcript, step.request, graph):
+                assert_sound(done, step.said)
+                contexts += 1
+    return Tally(len(steps), contexts)
+
+
+def thinned(steps: list[Step]) -> list[Step]:
+    """Return a few steps, the last one among them."""
+    return steps[:: -max(1, len(steps) // STEPS_OF_A_SAMPLE)][::-1]
 
 
 @pytest.mark.corpus
 @pytest.mark.slow
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(3600)
 def test_every_boundary_gives_a_valid_context_with_every_human_word(
     corpus: Path, pytestconfig: pytest.Config, record_property: Any
 ):
-    full = pytestconfig.getoption("--full-sweep")
-    total = 0
+    is_full = pytestconfig.getoption("--full-sweep")
+    boundaries = contexts = 0
     for name in files(corpus):
-        if full or name in SAMPLE:
+        if is_full or name in SAMPLE:
+            steps = read_steps(corpus / name)
             try:
-                total += sweep(corpus / name, name, thin=not full)
+                tally = sweep(steps if is_full else thinned(steps))
             except Exception as err:
                 err.add_note(f"in {name}")
                 raise
-    record_property("boundaries", total)
-    assert total == (N_FULL if full else N_SAMPLE)
+            boundaries += tally.boundaries
+            contexts += tally.contexts
+    record_property("boundaries", boundaries)
+    record_property("contexts", contexts)
+    assert (boundaries, contexts) == (FULL if is_full else SAMPLED)
 
 
 DIGEST = """
@@ -188,7 +217,7 @@ for name in sys.argv[1:]:
 @pytest.mark.slow
 def test_every_process_and_hash_seed_gives_the_same_bytes(corpus: Path):
     """B076: sets and dicts in hash order broke prefix caches."""
-    names = [str(corpus / name) for name in sorted(SAMPLE)]
+    names = [str(corpus / name) for name in sorted(SAMPLE)[::3]]
     outputs = {
         subprocess.run(
             [sys.executable, "-c", DIGEST, *names],
@@ -211,5 +240,7 @@ def test_steering_beside_a_result_is_kept(corpus: Path):
     for number in (206, 566):
         content = json.loads(lines[number - 1])["message"]["content"]
         words = next(block["text"] for block in content if block["type"] == "text")
-        done = run(path.read_bytes(), "0.05", "coverage")
-        assert words in [t for m in done.messages for t in texts_of(m["content"])]
+        done = compact_transcript(
+            read_bytes(path.read_bytes()), settings=Settings(retention="0.05")
+        )
+        assert words in context_of("anthropic", done.messages).texts
