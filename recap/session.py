@@ -14,7 +14,7 @@ from recap.blocks.segment import Segmentation, segment
 from recap.blocks.table import build_table
 from recap.capture.reuse import build_graph
 from recap.config import Settings
-from recap.errors import InvalidContextError
+from recap.errors import InvalidContextError, UsageError
 from recap.select.alternate import alternate as alternated
 from recap.select.policies import recipe_of
 from recap.select.prepare import clip_pastes, without_thinking
@@ -79,6 +79,7 @@ class Report:
         is_effective: True when the result is smaller than the input.
         excluded: Parts that no provider accepts, by reason.
         notes: Further changes, by kind.
+        findings: What the reader could not use or found odd, by code (``Transcript.findings``).
         over_limit: Codes of the vendor's size limits that the result exceeds; it cannot be sent as
             it is, and what exceeds them is protected or belongs to the current turn.
         turn_key: Key of the turn the selection holds for, "" without a real user message.
@@ -103,6 +104,7 @@ class Report:
     is_effective: bool
     excluded: Mapping[str, int]
     notes: Mapping[str, int]
+    findings: Mapping[str, int]
     turn_key: str
     over_limit: tuple[str, ...] = ()
 
@@ -213,6 +215,11 @@ def compact_transcript(  # noqa: PLR0913 - as above
     table = build_table(messages, _history(whole, moment.tail_start))
     if graph is None:
         graph = build_graph(table, settings)
+    elif graph.ids and len(table) and set(graph.ids).isdisjoint(table.ids):
+        raise UsageError(
+            f"the graph is of another session: none of its {len(graph.ids)} blocks is in this one; "
+            "build its own with `recap observe SESSION -o GRAPH`"
+        )
     arriving = Request(_request_text(messages, moment.tail_start), moment.seed)
     selection = select(graph, table, arriving, settings, policy=recipe.name, pins=pins)
     kept = [int(index) for index in selection.is_kept.nonzero()[0]]
@@ -229,7 +236,12 @@ def compact_transcript(  # noqa: PLR0913 - as above
         messages=objects,
         system=[to_object(tree) for tree in rendering.system],
         selection=selection,
-        report=replace(report, dialect=dialect, over_limit=over_limit),
+        report=replace(
+            report,
+            dialect=dialect,
+            over_limit=over_limit,
+            findings=dict(sorted(Counter(f.code for f in transcript.findings).items())),
+        ),
         table=table,
         graph=graph,
         rendering=rendering,
@@ -248,6 +260,8 @@ class _Moment:
 
 def _moment(transcript: Transcript, request: str | Mapping[str, Json] | None) -> _Moment:
     messages = transcript.messages
+    if isinstance(request, str) and not request.strip():
+        raise UsageError("the request is blank: give its words, or None for the last user message")
     if request is None:
         boundary = current_boundary(boundaries(messages))
         tail_start = boundary.message if boundary else 0
@@ -355,5 +369,6 @@ def _report(
         is_effective=dropped_active and selection.cost_chars < selection.active_chars,
         excluded=dict(sorted(excluded.items())),
         notes=dict(sorted((notes + rendering.notes).items())),
+        findings={},
         turn_key=moment.turn_key,
     )

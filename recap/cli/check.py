@@ -25,6 +25,19 @@ if TYPE_CHECKING:
 SCHEMA = "recap.check/1"
 LOG = "claude-code"
 AUTO = "auto"
+UNJUDGED = frozenset(
+    (
+        "codex",
+        "copilot-cli",
+        "gemini-cli",
+        "pi",
+        "swe-agent",
+        "mini-swe-agent",
+        "openhands",
+        "aider",
+    )
+)
+"""Sessions of clients whose loaders' rules are not known: what their reader found is shown."""
 
 
 @click.command("check", cls=Command, example="recap check context.json --dialect anthropic")
@@ -73,7 +86,8 @@ def command(
             },
         )
     elif findings:
-        say(*finding_lines(findings), verdict(levels, judged_as))
+        unit = "message" if judged_as in DIALECTS else "line"
+        say(*finding_lines(findings, unit), verdict(levels, judged_as))
     else:
         say(Line(f"valid as {judged_as}", "good"))
     if levels["error"]:
@@ -88,12 +102,27 @@ def findings_of(path: Path | None, dialect: str) -> tuple[list[Finding], str]:
         demand_file(path)
         if dialect == LOG:
             return check_log(path), LOG
+        if dialect == AUTO and (format := _format_of(path)) in UNJUDGED:
+            from recap.transcript.formats import open_log
+
+            return list(open_log(path, format=format).findings), f"{format} session"
     data = sys.stdin.buffer.read() if path is None else path.read_bytes()
     if dialect == LOG or (dialect == AUTO and is_log(data)):
         return check_log(data), LOG
     document = _document(data)
     judged_as = _dialect_of(document) if dialect == AUTO else dialect
     return check(document, judged_as), judged_as  # type: ignore[arg-type]  # one of the two
+
+
+def _format_of(path: Path) -> str:
+    """Return the format of a file, "" for none known."""
+    from recap.errors import UnknownFormatError
+    from recap.transcript.formats import recognise
+
+    try:
+        return recognise(path)[0]
+    except UnknownFormatError:
+        return ""
 
 
 def is_log(data: bytes) -> bool:

@@ -119,12 +119,12 @@ def report_lines(compaction: Compaction, size: int) -> list[Element]:
     lines: list[Element] = [
         f"  blocks      {report.kept_blocks} of {report.blocks} kept, "
         f"{report.expanded_blocks} of them pulled in by a support edge, "
-        f"{report.revived_blocks} revived from before a compaction",
+        f"{report.revived_blocks} from before a native compaction",
         f"  budget      {number(report.budget_chars)} characters, policy {report.policy}, "
         f"retention {percent(float(compaction.selection.retention))}",
         f"  protected   {number(report.protected_chars)} characters, "
         f"{percent(report.protected_share)} of the budget",
-        f"  besides     {number(report.current_chars)} characters of the current turn, "
+        f"  besides     {counted(report.current_chars, 'character')} of the current turn, "
         f"{number(report.fixed_chars)} of fixed text, "
         f"{counted(report.markers, 'marker')} of {number(report.marker_chars)}",
         f"  output      {counted(len(compaction.messages), 'message')}, {byte_size(size)}",
@@ -137,13 +137,22 @@ def report_lines(compaction: Compaction, size: int) -> list[Element]:
                 "bad",
             )
         )
-    if not report.is_effective:
+    if not report.blocks:
+        lines.append(
+            Line(
+                "  no history: all of it is the current turn, which stays as it is; give the next "
+                "request with --request",
+                "bad",
+            )
+        )
+    elif not report.is_effective:
         lines.append(Line("  no gain: nothing of the live history was left out", "bad"))
     lines += [
         f"  left out    {counted(times, 'part')}: {reason}"
         for reason, times in report.excluded.items()
     ]
     lines += [f"  changed     {what}: {times}" for what, times in report.notes.items()]
+    lines += [f"  input       {what}: {times}" for what, times in report.findings.items()]
     return lines
 
 

@@ -6,6 +6,7 @@ known, so what a selection kept of it can be counted.
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass
 from importlib.resources import as_file, files
@@ -66,11 +67,13 @@ class Needs:
         recap: Those in blocks that Recap kept.
         newest: Those kept by the newest blocks first, with the same protected set and as many
             characters as Recap kept.
+        protected: Those in the protected blocks, which every policy keeps.
     """
 
     needed: frozenset[str]
     recap: frozenset[str]
     newest: frozenset[str]
+    protected: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +130,26 @@ def needs_of(
         if part.author == "agent":
             needed |= {name for name in (names & known) - seen if _is_whole(name)}
         seen |= names
+    counted_once = _without_parts(needed)
     return Needs(
-        frozenset(needed),
-        _names_in(table, compaction.selection.is_kept.nonzero()[0]) & needed,
-        _names_in(table, newest.is_kept.nonzero()[0]) & needed,
+        counted_once,
+        _names_in(table, compaction.selection.is_kept.nonzero()[0]) & counted_once,
+        _names_in(table, newest.is_kept.nonzero()[0]) & counted_once,
+        _names_in(table, _protected(compaction.selection)) & counted_once,
+    )
+
+
+def _protected(selection: Selection) -> list[int]:
+    return [d.index for d in selection.decisions() if d.rule.startswith("protected")]
+
+
+def _without_parts(names: set[str]) -> frozenset[str]:
+    """Return the names without those that only repeat a piece of a longer one, like a base name."""
+    return frozenset(
+        name
+        for name in names
+        if not any(name != longer and name in re.split(r"[/ =\"]+", longer) for longer in names)
+        and not any(longer.startswith(f"{name}.") for longer in names)
     )
 
 
@@ -158,7 +177,7 @@ def session_line(demo: Demo) -> str:
     return (
         f"{int(table.turn[-1]) + 1} turns, {len(table)} blocks, "
         f"{number(table.active_chars)} characters in a Claude Code log of "
-        f"{byte_size(demo.transcript.bytes_read)}"
+        f"{byte_size(demo.transcript.bytes_read)}; retention {RETENTION}"
     )
 
 
@@ -188,7 +207,7 @@ def needs_lines(needs: Needs) -> list[str]:
     neither = needs.needed - needs.recap - needs.newest
     return [
         f"The next turn wrote {len(needs.needed)} names that only the history had shown it.",
-        f"  Recap kept         {len(needs.recap)}",
+        f"  Recap kept         {len(needs.recap)}, {len(needs.protected)} of them protected in any case",
         f"  newest first kept  {len(needs.newest)} with as many characters",
         f"  only with Recap    {_listed(needs.recap - needs.newest)}",
         f"  only newest first  {_listed(needs.newest - needs.recap)}",
@@ -204,6 +223,7 @@ def next_commands(path: Path) -> list[str]:
     except InputError:
         source = (
             f"{shlex.quote(str(path))} --request-file {shlex.quote(str(path.parent))}/request.txt"
+            f" --retention {RETENTION}"
         )
     return [f"Next: recap explain {source}", f"      recap compact {source} -o context.json"]
 
@@ -274,8 +294,8 @@ def _reason(decision: Decision, decisions: Sequence[Decision]) -> str:
 
 
 def _is_whole(name: str) -> bool:
-    """Return True for a name as it is written; identifiers come in their lower-case words too."""
-    return not (name.isalpha() and name.islower())
+    """Return True for a name as it is written: no lower-case word of one, no keyword like SELECT."""
+    return not name.isalpha() or not (name.islower() or name.isupper())
 
 
 def _listed(names: frozenset[str]) -> str:

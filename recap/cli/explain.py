@@ -61,7 +61,7 @@ def command(session: Session, wanted: Wanted, as_json: bool) -> None:
         "",
         decision_table(compaction, decisions),
         "",
-        "Turns count from 0. --pin ID keeps a block.",
+        "--pin ID keeps a block.",
     )
 
 

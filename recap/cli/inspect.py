@@ -143,13 +143,13 @@ def kinds_of(blocks: Sequence[Block]) -> list[tuple[str, int, int]]:
     return [(kind, counts[kind], total) for kind, total in chars.most_common()]  # type: ignore[index]
 
 
-def finding_lines(findings: Sequence[Finding]) -> list[Element]:
-    """Return what was odd, the first of it line by line."""
+def finding_lines(findings: Sequence[Finding], unit: str = "line") -> list[Element]:
+    """Return what was odd, the first of it one by one; ``unit`` is what their numbers count."""
     if not findings:
         return ["Nothing odd in it."]
     lines: list[Element] = [Line(counted(len(findings), "finding"), "strong")]
     for finding in findings[:SHOWN_FINDINGS]:
-        where = f"line {finding.line}: " if finding.line else ""
+        where = f"{unit} {finding.line}: " if finding.line else ""
         text = f"  {finding.severity:8}{where}{finding.code}: {finding.detail}"
         lines.append(Line(text, TONES[finding.severity]))
     if len(findings) > SHOWN_FINDINGS:

@@ -85,8 +85,11 @@ class Wanted:
         self, transcript: Transcript, *, to: str | None = None, alternate: bool = False
     ) -> tuple[Compaction, float]:
         """Return the compaction and the seconds it took."""
-        if not transcript.messages and self.request is None:
-            raise InputError("the session holds no message; give a request with --request")
+        if not transcript.messages:
+            raise InputError(
+                f"no message was read as {transcript.format}; `recap inspect` says what is in the "
+                "file, --format names another format"
+            )
         from recap.session import compact_transcript
 
         graph = read_graph(self.graph_file) if self.graph_file else None
@@ -108,7 +111,7 @@ def session_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add SESSION, --latest and --format; the command gets ``session: Session``."""
 
     @click.argument("session", required=False)
-    @click.option("--latest", is_flag=True, help="Take the newest session of the agents found.")
+    @click.option("--latest", is_flag=True, help="Take the newest session of Claude Code.")
     @click.option("--format", "format_name", metavar="NAME", help="Format; detected by default.")
     @functools.wraps(function)
     def wrapped(session: str | None, latest: bool, format_name: str | None, **given: Any) -> Any:

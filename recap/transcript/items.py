@@ -32,7 +32,6 @@ LIST_KEYS = ("messages", "traj", "input", "contents")
 """Keys under which documents hold their message list."""
 
 ROLES = frozenset(("tool", "function", "developer"))
-ANTHROPIC_TYPES = frozenset(("thinking", "redacted_thinking", "tool_use", "image", "document"))
 ROLES = frozenset(("system", "user", "assistant")) | OPENAI_ROLES
 
 

@@ -46,11 +46,15 @@ from recap.transcript.parts import (
     text_part,
     thinking_part,
 )
+from recap.transcript.signs import ANTHROPIC_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from recap.transcript.tree import Tree
+
+FOREIGN_TYPES = ANTHROPIC_TYPES | {"tool_result"}
+"""Blocks of Anthropic messages, which chat messages refuse."""
 
 __all__ = [
     "MessageReader",
@@ -266,7 +270,8 @@ def _read_part(raw: Raw, part: Fields, role: Role, media: Author) -> Part | None
         return text_part(raw, words, author_in(role, words), path=(key,), dialect="openai")
     if kind in ("image_url", "input_image", "image"):
         return _read_image(raw, part, media)
-    return other_part(raw, kind, media, dialect="openai")
+    # A block only Anthropic has is refused here: it goes out as text.
+    return other_part(raw, kind, media, dialect=None if kind in FOREIGN_TYPES else "openai")
 
 
 def _read_image(raw: Raw, part: Fields, media: Author) -> Part | None:

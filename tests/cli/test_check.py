@@ -42,7 +42,7 @@ def test_a_finding_has_its_message_and_fails(cli: Cli, tmp_path: Path) -> None:
     path = write(tmp_path / "list.json", ORPHAN)
     result = cli("check", path)
     assert result.status == 1
-    assert "line 3: orphan-result" in result.out
+    assert "message 3: orphan-result" in result.out
     assert result.out.endswith("not valid as anthropic: 1 error\n")
     answer = cli("check", path, "--json").json()
     assert answer["schema"] == "recap.check/1"

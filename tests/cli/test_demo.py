@@ -97,7 +97,7 @@ def test_needed_names_are_written_by_the_agent_and_shown_by_nothing_before(
     for message in open_log(demo.with_name("next_turn.jsonl")).messages:
         for part in message.parts:
             agent += part.text() + "\n" if part.author == "agent" else ""
-    assert len(needed) > 20
+    assert len(needed) > 12
     assert all(name in agent for name in needed)
     assert not any(name in request_text for name in needed)
 
@@ -107,7 +107,7 @@ def test_recap_keeps_more_of_them_than_newest_first(cli: Cli) -> None:
     assert len(answer["kept_by_recap"]) > len(answer["kept_by_newest_first"])
     assert set(answer["kept_by_recap"]) <= set(answer["needed"])
     out = cli("demo").out
-    assert f"Recap kept         {len(answer['kept_by_recap'])}\n" in out
+    assert f"Recap kept         {len(answer['kept_by_recap'])}, " in out
     assert f"newest first kept  {len(answer['kept_by_newest_first'])} " in out
 
 

@@ -26,7 +26,7 @@ N  IDENTITY     N  you       NN  kept  your words                      Where is 
 N  IDENTITY     N  tools    NNN  -     others held more        NN,NNN  Read .../src/parser.py
 N  IDENTITY     N  reply     NN  -     others held more                In the parser.
 
-Turns count from N. --pin ID keeps a block.
+--pin ID keeps a block.
 """
 
 

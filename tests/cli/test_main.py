@@ -102,7 +102,7 @@ def test_what_is_no_session_is_one_line_on_standard_error(
         path.write_text("no session at all\n")
     result = cli(name, str(path))
     assert result.status == 1
-    shown = result.out if name == "check" and kind in ("binary", "text") else result.err
+    shown = result.out if name == "check" and kind == "text" else result.err
     assert shown.strip()
     assert "Traceback" not in result.err + result.out
     if name != "check":
@@ -113,11 +113,17 @@ def test_what_is_no_session_is_one_line_on_standard_error(
 
 
 @pytest.mark.parametrize("name", ["compact", "explain"])
-def test_an_empty_session_asks_for_a_request(cli: Cli, tmp_path: Path, name: str) -> None:
+def test_an_empty_session_cannot_be_compacted(cli: Cli, tmp_path: Path, name: str) -> None:
     (tmp_path / "empty.jsonl").touch()
     result = cli(name, "empty.jsonl")
-    assert result.status == 1
-    assert "--request" in result.err
+    assert (result.status, result.out) == (1, "")
+    assert "no message was read" in result.err
+
+
+def test_a_session_read_as_the_wrong_format_is_not_lost_in_silence(cli: Cli, demo: Path) -> None:
+    result = cli("compact", str(demo), "--format", "codex", "--request", "go on")
+    assert (result.status, result.out) == (1, "")
+    assert "--format" in result.err
 
 
 @pytest.mark.parametrize("name", ["inspect", "graph", "check"])

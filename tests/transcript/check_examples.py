@@ -271,6 +271,7 @@ OPENAI: dict[str, Example] = {
         chat({"role": "user", "content": " "}), chat(calling(tool_call(), content=""), tool())
     ),
     "malformed-part": Example(parts("bare"), parts({"type": "from_the_future"})),
+    "foreign-part": Example(parts({"type": "tool_use"}), parts({"type": "from_the_future"})),
     "empty-calls": Example(chat(calling(content="x")), chat(calling(content="x", tool_calls=None))),
     "call-count": Example(
         chat(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from recap.transcript.check.dialect import ANTHROPIC_TYPES
 from recap.transcript.check.images import LinedImage, check_images
 from recap.transcript.images import image_of
 from recap.transcript.limits import exceeded
@@ -116,6 +117,8 @@ class _Chat:
                 self.report.add("malformed-part", self._line, block=number)
         elif kind == "image_url":
             self._check_image(part, number)
+        elif kind in ANTHROPIC_TYPES:
+            self.report.add("foreign-part", self._line, block=number)
 
     def _check_image(self, part: Mapping[str, Json], number: int) -> None:
         url = part.get("image_url")

@@ -112,6 +112,7 @@ _OPENAI = (
     Rule("content-chars", "error", "measured", "A text has {count} characters; {limit} are allowed."),
     Rule("blank-text", "warning", "measured", "Text {block} is empty or only white space; several servers refuse that."),
     Rule("malformed-part", "error", "vendor", "Part {block} lacks what its type needs."),
+    Rule("foreign-part", "error", "vendor", "Part {block} is of a type Anthropic's messages have; chat messages have none like it."),
     # calls and results
     Rule("empty-calls", "error", "measured", "The list of tool calls is empty."),
     Rule("call-count", "error", "measured", "The message makes {count} tool calls; {limit} are allowed."),
