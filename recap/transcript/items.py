@@ -31,7 +31,6 @@ members decode but cannot be told apart in its bytes."""
 LIST_KEYS = ("messages", "traj", "input", "contents")
 """Keys under which documents hold their message list."""
 
-ROLES = frozenset(("tool", "function", "developer"))
 ROLES = frozenset(("system", "user", "assistant")) | OPENAI_ROLES
 
 
