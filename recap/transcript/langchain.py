@@ -43,6 +43,7 @@ from recap.transcript.parts import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from types import UnionType
 
 ROLES: Mapping[str, Role] = {
     "human": "user",
@@ -62,6 +63,12 @@ CHAT_ROLES: Mapping[str, Role] = {
     "developer": "system",
 }
 """Roles of messages of type ``chat``, which name their own."""
+
+CALL_LISTS: Mapping[str, type | UnionType] = {
+    "tool_calls": dict,
+    "invalid_tool_calls": str | None,
+}
+"""Lists of an answer's calls -> type of the arguments in each: those that were no JSON stay text."""
 
 CALL_BLOCKS = ("tool_use", "tool_call", "function_call", "custom_tool_call", "invalid_tool_call")
 """Blocks that repeat a call of ``tool_calls`` in the content, in the form of the model's vendor."""
@@ -187,11 +194,11 @@ class _Reader:
         The vendor's own calls in ``additional_kwargs`` count where a message has no others: they are
         what older versions stored.
         """
-        flaws = 0
         calls: list[Part | None] = []
-        for key in ("tool_calls", "invalid_tool_calls"):
+        for key, form in CALL_LISTS.items():
             if isinstance(body.fields.get(key), list):
-                calls.extend(_call(raw, raw.load()) for raw in elements(body.handles[key]))
+                calls.extend(_call(raw, raw.load(), form) for raw in elements(body.handles[key]))
+        flaws = sum(call is not None and call.dialect is None for call in calls)
         extra = members(body.handles.get("additional_kwargs", Held({})))
         if not calls and "tool_calls" in extra:
             calls.extend(_vendor_call(raw, raw.load()) for raw in elements(extra["tool_calls"]))
@@ -207,21 +214,19 @@ class _Reader:
         return found, flaws + len(calls) - len(found)
 
 
-def _call(raw: Raw, call: Json) -> Part | None:
+def _call(raw: Raw, call: Json, form: type | UnionType) -> Part | None:
     if not isinstance(call, dict):
         return None
     name, call_id, arguments = call.get("name"), call.get("id"), call.get("args")
     if not isinstance(name, str) or not name:
         return None
-    is_invalid = call.get("type") == "invalid_tool_call"
-    is_ours = isinstance(arguments, dict) or (is_invalid and isinstance(arguments, str | None))
     return call_part(
         raw,
         name,
         call_id if isinstance(call_id, str) else "",
         arguments if arguments is not None else {},
         path=("args",),
-        dialect="langchain" if is_ours else None,
+        dialect="langchain" if isinstance(arguments, form) else None,
     )
 
 

@@ -72,11 +72,17 @@ def _message(kind: str, **fields: Tree) -> Tree:
 
 
 def _is_invalid(call: Part) -> bool:
-    return call.dialect == "langchain" and call.raw.load().get("type") == "invalid_tool_call"
+    """Return True for a call of ours whose arguments were no JSON."""
+    return _is_entry(call) and not isinstance(call.payload(), dict)
+
+
+def _is_entry(call: Part) -> bool:
+    """Return True for a call as LangChain lists it; blocks of the content are of another form."""
+    return call.dialect == "langchain" and call.path == ("args",)
 
 
 def _written_call(call: Part) -> Tree:
-    if call.dialect == "langchain" and call.path == ("args",):
+    if _is_entry(call):
         return call.raw
     arguments = arguments_object(call.payload())
     return {"name": call.name, "args": arguments, "id": call.call_id, "type": "tool_call"}

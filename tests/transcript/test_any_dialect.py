@@ -15,8 +15,30 @@ from recap.config import Settings
 from recap.transcript.dialects import DIALECTS
 from recap.transcript.lists import read_messages
 from tests.transcript.any_dialect import LISTS
+from tests.transcript.dialect_examples import (
+    GEMINI,
+    LANGCHAIN,
+    MORE_GEMINI,
+    MORE_LANGCHAIN,
+    MORE_OPENCODE,
+    MORE_RESPONSES,
+    OPENCODE,
+    RESPONSES,
+)
 
 SETTINGS = Settings(retention="1", markers=False)
+LARGE = ("request-bytes", "content-chars", "image-count")
+EXAMPLES = [
+    pytest.param(dialect, example, id=f"{dialect}-{number}-{code}")
+    for dialect, examples in (
+        ("responses", [*RESPONSES.items(), *MORE_RESPONSES]),
+        ("gemini", [*GEMINI.items(), *MORE_GEMINI]),
+        ("langchain", [*LANGCHAIN.items(), *MORE_LANGCHAIN]),
+        ("opencode", [*OPENCODE.items(), *MORE_OPENCODE]),
+    )
+    for number, (code, example) in enumerate(examples)
+    if code not in LARGE
+]
 
 
 def errors(messages: Any, dialect: Any) -> list[str]:
@@ -33,6 +55,18 @@ def test_any_json_is_survived_and_left_as_it_is(dialect: str, data: st.DataObjec
     assert repr(messages) == repr(before)
     again = read_messages(done.messages, dialect)
     assert [f.code for f in again.findings if f.severity == "error"] == []
+
+
+@pytest.mark.parametrize(("dialect", "example"), EXAMPLES)
+@pytest.mark.parametrize("request_text", [None, "go on please"])
+def test_every_input_the_validator_refuses_becomes_a_valid_context(
+    dialect: str, example: Any, request_text: str | None
+) -> None:
+    for value in example:
+        done = recap.compact(value, request_text, dialect=dialect, settings=SETTINGS)
+        assert set(errors(done.messages, dialect)) <= {"no-messages"}
+        if request_text:
+            assert request_text in str(done.messages[-1])
 
 
 @pytest.mark.parametrize("to", DIALECTS)

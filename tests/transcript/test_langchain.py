@@ -84,6 +84,21 @@ def test_invalid_calls_are_calls_and_need_a_result():
     assert recap.compact(open_call, settings=KEEP_ALL).messages == [*open_call[:3], *talk()]
 
 
+@pytest.mark.parametrize(
+    "calls",
+    [
+        {"tool_calls": [INVALID]},
+        {"tool_calls": [use(args="{")]},
+        {"invalid_tool_calls": [use(args={})]},
+        {"invalid_tool_calls": [use(args=None, type=None)]},
+    ],
+)
+def test_a_call_in_the_wrong_list_goes_out_in_the_right_one(calls: Any):
+    done = recap.compact(talk(lc("ai", "", **calls), tool(), *talk()), settings=KEEP_ALL)
+    assert len(done.messages) == 4
+    assert recap.check(done.messages, "langchain") == []
+
+
 def test_a_part_of_a_message_goes_out_in_a_message_of_its_own():
     both = lc("ai", "Hm.", tool_calls=[use("c1")], invalid_tool_calls=[INVALID | {"id": "c2"}])
     kept = lc("ai", "Hm.", tool_calls=[use("c1")], invalid_tool_calls=[], type="ai")
