@@ -49,8 +49,13 @@ def clip_pastes(messages: Sequence[Message], limit: int) -> tuple[tuple[Message,
             old.cost_chars - new.cost_chars for old, new in zip(message.parts, parts, strict=True)
         )
         changed = any(new is not old for old, new in zip(message.parts, parts, strict=True))
-        clipped.append(replace(message, parts=parts) if changed else message)
+        clipped.append(_changed(message, parts) if changed else message)
     return tuple(clipped), removed
+
+
+def _changed(message: Message, parts: tuple[Part, ...]) -> Message:
+    """Return the message with other parts: the vendor's own message cannot go out for it."""
+    return replace(message, parts=parts, envelope=replace(message.envelope, raw=None))
 
 
 def _clipped_part(part: Part, limit: int) -> Part:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from recap.blocks.segment import segment
 from recap.select.prepare import _pieces, clip_pastes, without_thinking
-from tests.testing import message, reply, text, thinking, user
+from tests.testing import message, read_messages, reply, text, thinking, user
 
 LOG = "".join(f"2026-01-01 line {i} of the log\n" for i in range(400))
 
@@ -54,3 +54,11 @@ def test_without_thinking_leaves_other_parts_and_messages_alone():
     out = without_thinking(messages)
     assert out[0] is plain
     assert [part.kind for part in out[1].parts] == ["text"]
+
+
+def test_the_vendors_own_message_does_not_go_out_for_a_clipped_one():
+    (given_message,) = read_messages([{"role": "user", "content": LOG}]).messages
+    (clipped,), _ = clip_pastes([given_message], 1000)
+    assert given_message.envelope.raw is not None
+    assert clipped.envelope.raw is None
+    assert clipped.envelope.size == given_message.envelope.size
