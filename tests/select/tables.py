@@ -41,9 +41,15 @@ def table_of(rows: Sequence[Row], ids: Sequence[str] | None = None) -> BlockTabl
         messages=(),
         blocks=tuple(
             Block(
-                ids[i], row.kind, (), row.cost, i // 3, row.is_active, row.edited,
+                ids[i],
+                row.kind,
+                (),
+                row.cost,
+                i // 3,
+                row.is_active,
+                row.edited,
                 has_words=row.kind == "user",
-            )  # fmt: skip
+            )
             for i, row in enumerate(rows)
         ),
         fixed=(),
