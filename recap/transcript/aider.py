@@ -29,7 +29,7 @@ from recap.transcript.parts import text_part
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence, Set
 
-    from recap.transcript.foreign import Sample
+    from recap.transcript.sample import Sample
     from recap.transcript.sources import Sized
 
 Kind = Literal["person", "console", "assistant"]

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from recap.transcript.events import Members
-    from recap.transcript.foreign import Sample
     from recap.transcript.lines import Record
     from recap.transcript.model import Message, Transcript
+    from recap.transcript.sample import Sample
     from recap.transcript.sources import Sized
 
 LINES = frozenset(("session_meta", "turn_context", "response_item", "event_msg", "compacted"))

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from recap.transcript.events import Members
-    from recap.transcript.foreign import Sample
     from recap.transcript.lines import Record
+    from recap.transcript.sample import Sample
     from recap.transcript.sources import Sized
 
 NAMES = frozenset(

@@ -32,7 +32,6 @@ from recap.transcript import (
     swe_agent,
     swe_together,
 )
-from recap.transcript.foreign import Detector, Sample
 from recap.transcript.lines import (
     Record,
     Report,
@@ -43,6 +42,7 @@ from recap.transcript.lines import (
     split_lines,
 )
 from recap.transcript.model import Dialect, Json, Raw, Slice, Transcript
+from recap.transcript.sample import Detector, Sample
 from recap.transcript.sources import ByteSource, Sized, open_source
 
 if TYPE_CHECKING:
@@ -182,13 +182,13 @@ class Format:
     Attributes:
         name: As in ``--format`` and ``Transcript.format``.
         detect: Returns what shows that a sample is of the format, None if nothing does.
-        read: Reads an input of the format; None where it is recognised but not read yet.
+        read: Reads an input of the format.
         dialect: Dialect its contexts go out in by default.
     """
 
     name: str
     detect: Detector
-    read: Callable[[Input], Transcript] | None = None
+    read: Callable[[Input], Transcript]
     dialect: Dialect = "anthropic"
 
 
@@ -233,8 +233,8 @@ ALIASES = {
 }
 """Names of dialects, taken for the message lists of that dialect."""
 
-READ = tuple(format.name for format in FORMATS if format.read)
-"""Names of the formats that are read."""
+READ = tuple(format.name for format in FORMATS)
+"""Names of the formats."""
 
 
 def open_log(path: str | os.PathLike[str], *, format: str | None = None) -> Transcript:
@@ -246,7 +246,7 @@ def open_log(path: str | os.PathLike[str], *, format: str | None = None) -> Tran
 
     Raises:
         InputError: There is no such file, it cannot be read, or it lost bytes.
-        UnknownFormatError: No reader knows the format, or its reader is not built.
+        UnknownFormatError: No reader knows the format.
         UsageError: ``format`` names no format.
     """
     return read_source(open_source(Path(path)), format)
@@ -276,13 +276,10 @@ def read_source(source: Sized, name: str | None = None) -> Transcript:
     asked = _named(name) if name else None
     given = Input(source)
     if given.is_blank:
-        empty = asked or Format(EMPTY, lambda _: None)
-        return Transcript(
-            empty.name, empty.dialect, (), evidence="the input is empty", bytes_read=source.size
-        )
-    if asked:
-        return _read_as(asked, "the caller's word", given)
-    return _read_as(*_recognised(given), given)
+        name, dialect = (asked.name, asked.dialect) if asked else (EMPTY, "anthropic")
+        return Transcript(name, dialect, (), evidence="the input is empty", bytes_read=source.size)
+    format, evidence = (asked, "the caller's word") if asked else _recognised(given)
+    return replace(format.read(given), evidence=evidence)
 
 
 def _recognised(given: Input) -> tuple[Format, str]:
@@ -297,15 +294,6 @@ def _named(name: str) -> Format:
         if format.name == ALIASES.get(name, name):
             return format
     raise UsageError(f"unknown format {name!r}: use one of {', '.join(READ)}")
-
-
-def _read_as(format: Format, evidence: str, given: Input) -> Transcript:
-    if format.read is None:
-        raise UnknownFormatError(
-            f"{given.source.name}: this is {format.name} ({evidence}), which is not read yet; "
-            f"read are {', '.join(READ)}"
-        )
-    return replace(format.read(given), evidence=evidence)
 
 
 def _refusal(given: Input) -> InputError:

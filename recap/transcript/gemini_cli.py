@@ -31,7 +31,7 @@ from recap.transcript.model import Message, Raw, Role, Slice, Transcript
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from recap.transcript.foreign import Sample
+    from recap.transcript.sample import Sample
     from recap.transcript.sources import Sized
 
 ROLES: Mapping[str, Role] = {"user": "user", "gemini": "assistant"}

@@ -28,7 +28,7 @@ from recap.transcript.parts import call_part, image_part, result_part, text_part
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from recap.transcript.foreign import Sample
+    from recap.transcript.sample import Sample
 
 LIST_KEYS = ("history", "trajectory")
 """Where a row of a benchmark, or an answer of the server, holds its events."""

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from recap.transcript.events import Members
-    from recap.transcript.foreign import Sample
     from recap.transcript.lines import Record
     from recap.transcript.model import Author, Message, Part, Raw, Role, Transcript
+    from recap.transcript.sample import Sample
     from recap.transcript.sources import Sized
 
 ROLES: Mapping[str, Role] = {

@@ -25,8 +25,8 @@ from recap.transcript.parts import result_part, text_part, thinking_part
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from recap.transcript.foreign import Sample
     from recap.transcript.model import Author, Json, Message, Part, Raw, Role, Transcript
+    from recap.transcript.sample import Sample
 
 PROMPT_KEYS = ("query", "messages")
 """Where a step of a trajectory holds the messages the model was asked with."""

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recap.transcript import aider
-from recap.transcript.foreign import Sample
 from recap.transcript.formats import read_bytes
+from recap.transcript.sample import Sample
 from recap.transcript.sources import ByteSource
 from tests.transcript.agents import assert_contexts, authors, parts, said, shape
 from tests.transcript.trajectories import MANGLE, found, user_authors

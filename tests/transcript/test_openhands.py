@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recap.transcript import openai, openhands
-from recap.transcript.foreign import Sample
 from recap.transcript.formats import read_bytes
+from recap.transcript.sample import Sample
 from recap.transcript.tree import to_bytes, to_object
 from tests.transcript.agents import assert_contexts, assert_exact, parts, said, shape
 from tests.transcript.handles import JUNK, WORDS, file, held

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 
 from recap.transcript import openai, swe_agent
-from recap.transcript.foreign import Sample
 from recap.transcript.formats import read_bytes
+from recap.transcript.sample import Sample
 from recap.transcript.tree import to_bytes, to_object
 from tests.transcript.agents import assert_contexts, assert_exact, parts, said, shape
 from tests.transcript.handles import MANGLED, file, held

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from recap.transcript.foreign import Sample
 from recap.transcript.formats import FORMATS
+from recap.transcript.sample import Sample
 
 
 def rows(*records: Any) -> Sample:
