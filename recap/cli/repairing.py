@@ -34,7 +34,7 @@ def repair_file(
     error.
     """
     from recap.transcript.check import finding_to_json
-    from recap.transcript.repair import repair
+    from recap.transcript.repair import LISTS, repair
 
     quarantine = out.with_name(out.name + QUARANTINE)
     for target in (out, quarantine):
@@ -71,12 +71,13 @@ def repair_file(
         )
     else:
         wrote = "would write" if dry_run else "wrote"
+        unit = "message" if repaired.format in LISTS else "line"
         say(
-            *_listed("repair", repaired.repairs),
-            *(_listed("fault left", repaired.left, "faults left") if repaired.left else ()),
+            *(_listed(repaired.repairs, "repair", unit) or [Line("Nothing to repair.", "good")]),
+            *_listed(repaired.left, "fault left", unit, "faults left"),
             f"{wrote}  {out}, {byte_size(repaired.source.size)}",
             *((f"{wrote}  {quarantine}, {byte_size(taken)} taken out",) if taken else ()),
-            *_outcome(findings, levels["error"]),
+            *_outcome(findings, levels["error"], unit),
         )
     if levels["error"]:
         raise click.exceptions.Exit(1)
@@ -103,20 +104,20 @@ def findings_in(repaired: Repaired) -> list[Finding]:
     return list(read_source(repaired.source, repaired.format).findings)
 
 
-def _listed(noun: str, repairs: Sequence[Repair], plural: str = "") -> list[Element]:
+def _listed(repairs: Sequence[Repair], noun: str, unit: str, plural: str = "") -> list[Element]:
     if not repairs:
-        return [Line("Nothing to repair.", "good")]
+        return []
     lines: list[Element] = [Line(counted(len(repairs), noun, plural), "strong")]
-    lines += [
-        f"  line {each.line}: {each.code}: {each.detail}" for each in repairs[:SHOWN_FINDINGS]
-    ]
+    for each in repairs[:SHOWN_FINDINGS]:
+        where = f"{unit} {each.line}: " if each.line else ""
+        lines.append(f"  {where}{each.code}: {each.detail}")
     if len(repairs) > SHOWN_FINDINGS:
         lines.append(f"  and {len(repairs) - SHOWN_FINDINGS} more; --json lists all")
     return lines
 
 
-def _outcome(findings: Sequence[Finding], errors: int) -> list[Element]:
+def _outcome(findings: Sequence[Finding], errors: int, unit: str) -> list[Element]:
     if not findings:
         return [Line("The copy has no fault.", "good")]
     verdict = f"the copy still has {counted(errors, 'error')}" if errors else "the copy is sound"
-    return [*finding_lines(findings), Line(verdict, "bad" if errors else "good")]
+    return [*finding_lines(findings, unit), Line(verdict, "bad" if errors else "good")]

@@ -163,6 +163,8 @@ def test_a_message_list_is_repaired(cli: Cli, tmp_path: Path) -> None:
     answer = cli("check", "list.json", "--repair", "out.json", "--json").json()
     assert json.loads((tmp_path / "out.json").read_text()) == [ask]
     assert (answer["format"], answer["errors"]) == ("openai-chat", 0)
+    out = cli("check", "list.json", "--repair", "out.json").out
+    assert "  message 2: orphan-result: Result 1 answers no call just before it" in out
 
 
 def test_a_dry_run_without_a_repair_is_refused(cli: Cli, session: Path) -> None:
