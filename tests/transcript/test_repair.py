@@ -623,3 +623,19 @@ def test_every_accident_is_survived(damages: list[tuple[str, int, int]]) -> None
     assert all(json.dumps(text).encode() in data for text in texts(repaired.data))
     if repaired.data.strip():
         assert_sound(repaired)
+
+
+@pytest.mark.corpus
+def test_real_sessions_are_sound_once_repaired(corpus: Path) -> None:
+    repaired = {}
+    for path in sorted((corpus / "sessions" / "claude-code").iterdir()):
+        if path.stat().st_size < 1_700_000:
+            done = repaired[path.name] = recap.repair(path)
+            assert_sound(done)
+            assert done.repairs or done.data == path.read_bytes()
+    assert codes(repaired["entire-7d66-badline.jsonl"]) == [
+        ("glued-lines", 172), ("duplicate-uuid", 175),
+    ]  # fmt: skip
+    assert codes(repaired["entire-ec38-orphan-open.jsonl"]) == [
+        ("orphan-result", 1), ("re-parented", 2), ("dangling-parent", 206),
+    ]  # fmt: skip
