@@ -1,7 +1,8 @@
 """Every turn boundary of every real session: valid, within budget, whole pairs, no human word lost.
 
-CI runs a fixed sample; `pytest --full-sweep tests/e2e` runs all of it. The expected words come from the raw bytes (`raw.py`), and what a context
-holds from the vendor's JSON (`raw_out.py`), not through recap.
+CI runs a fixed sample; `pytest --full-sweep tests/e2e` runs all of it. The expected words come from
+the raw bytes (`raw.py`), and what a context holds from the vendor's JSON (`raw_out.py`), not through
+recap.
 """
 
 from __future__ import annotations
