@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from recap.transcript.lists import read_messages
-
 from recap.transcript.authors import mark_steering
+from recap.transcript.lists import read_messages
 from recap.transcript.model import Author, Envelope, Held, Message, Part, Role
 from recap.transcript.parts import call_part, result_part, text_part, thinking_part
 
