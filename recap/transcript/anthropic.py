@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 __all__ = [
     "detect",
     "read",
+    "read_content",
     "read_message",
     "system_blocks",
     "with_call_id",
@@ -88,7 +89,7 @@ def read(document: Raw) -> Transcript:
 
 
 def _system_field(raw: Raw, report: Report) -> Message:
-    parts, flaws = _content(raw, raw.load(), "system", 0, report)
+    parts, flaws = read_content(raw, raw.load(), "system", 0, report)
     return Message("system", tuple(parts), 0, Envelope(None, len(parts) + flaws, "anthropic"))
 
 
@@ -104,7 +105,8 @@ def read_message(
     if role is None:
         report.add("unknown-role", "The message has no role of this format; it was left out.", line)
         return []
-    parts, flaws = _content(members(raw).get("content"), fields.get("content"), role, line, report)
+    content, value = members(raw).get("content"), fields.get("content")
+    parts, flaws = read_content(content, value, role, line, report)
     envelope = Envelope(raw if can_go_out else None, len(parts) + flaws, "anthropic")
     model, uid = fields.get("model"), fields.get("id")
     results = [part for part in parts if part.kind == "result"]
@@ -125,10 +127,18 @@ def read_message(
     ]
 
 
-def _content(
+def read_content(
     raw: Raw | None, content: Json, role: Role, line: int, report: Report
 ) -> tuple[list[Part], int]:
-    """Return the parts of a content value, and how much of it cannot go out as it is."""
+    """Return the parts of a content value, and how much of it cannot go out as it is.
+
+    Args:
+        raw: Handle on the content; None where the message has none.
+        content: The decoded value.
+        role: Of the message.
+        line: 1-based number of the message.
+        report: Takes what is left out.
+    """
     if raw is not None and isinstance(content, str):
         return [text_part(raw, content, author_in(role, content))], 0
     if raw is not None and isinstance(content, list):
@@ -177,7 +187,8 @@ def _read_call(raw: Raw, block: Fields, _: Role, __: Author) -> Part | None:
     if not isinstance(call_id, str) or not isinstance(name, str) or not name:
         return None
     dialect: Dialect | None = "anthropic" if isinstance(arguments, dict) else None
-    return call_part(raw, name, call_id, arguments, path=("input",), dialect=dialect)
+    path = ("input",)
+    return call_part(raw, name, call_id, arguments, path=path, dialect=dialect, sent=block)
 
 
 def _read_result(raw: Raw, block: Fields, _: Role, __: Author) -> Part | None:

@@ -7,11 +7,11 @@ the session among them. Lines of other kinds are skipped without decoding their 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from recap.transcript import anthropic
+from recap.transcript.anthropic import read_content
 from recap.transcript.authors import classify_text, mark_steering
 from recap.transcript.chain import Chain, chain_of
 from recap.transcript.claude_lines import (
@@ -29,7 +29,6 @@ from recap.transcript.claude_messages import Entry, messages_of
 from recap.transcript.images import image_of
 from recap.transcript.items import UNREADABLE
 from recap.transcript.lines import (
-    Known,
     Parsed,
     Record,
     Report,
@@ -46,6 +45,7 @@ from recap.transcript.model import (
     Json,
     Part,
     Raw,
+    Role,
     Slice,
     Transcript,
     decode,
@@ -60,6 +60,15 @@ if TYPE_CHECKING:
 
 SYNTHETIC = "<synthetic>"
 """The model of assistant lines the client wrote itself."""
+
+
+class _Said(NamedTuple):
+    """The fields of a line's message, and the handle on its content."""
+
+    id: Json
+    model: Json
+    content: Json
+    raw: Raw | None
 
 
 def read(source: Sized) -> Transcript:
@@ -162,67 +171,67 @@ class _Log:
 
     def _speak(self, entry: Entry, record: Record[Line], line: Line) -> None:
         """Fill the entry of a user or assistant line."""
-        node = entry.node
+        node, number = entry.node, record.line
         try:
-            raw, fields = self._message(record, line.message)
+            message = self._message(record, line.message)
         except ValueError as err:
             node.kind = "link"
-            self.report.add("unreadable-message", f"this message {err}", record.line)
+            self.report.add("unreadable-message", f"this message {err}", number)
             return
-        if not isinstance(fields, dict):
+        if message is None:
             node.kind = "link"
-            self.report.add("no-message", "this line has no message", record.line)
+            self.report.add("no-message", "this line has no message", number)
             return
         node.owner = text_of(line.sourceToolAssistantUUID)
-        node.message_id = text_of(fields.get("id"))
+        node.message_id = text_of(message.id)
         if line.isApiErrorMessage is True:
             self.report.counts["api_errors"] += 1
             return
-        fields["role"] = line.type  # the client does not ask for it
+        role: Role = "user" if node.kind == "user" else "assistant"
         try:
-            messages = anthropic.read_message(raw, fields, record.line, self.report)
+            found, flaws = read_content(message.raw, message.content, role, number, self.report)
         except UNREADABLE:
-            self.report.add("unreadable-message", "this message cannot be read", record.line)
+            self.report.add("unreadable-message", "this message cannot be read", number)
             return
-        parts = tuple(part for message in messages for part in message.parts)
-        if isinstance(fields.get("content"), list):
-            parts = self._blocks(parts, record.line)
-        entry.size = messages[0].envelope.size
-        if line.type == "user":
+        entry.size = len(found) + flaws
+        parts = tuple(found)
+        if isinstance(message.content, list):
+            parts = self._blocks(parts, number)
+        if role == "user":
             entry.parts = _with_authors(parts, line)
             node.result_ids = tuple(part.call_id for part in parts if part.kind == "result")
         else:
             entry.parts = parts
-            entry.model = "" if messages[0].model == SYNTHETIC else messages[0].model
+            entry.model = "" if message.model == SYNTHETIC else text_of(message.model)
             node.call_ids = tuple(part.call_id for part in parts if part.kind == "call")
 
     def _blocks(self, parts: tuple[Part, ...], line: int) -> tuple[Part, ...]:
         """Return the parts of a list without bare strings, which the client does not send."""
-        sent = tuple(part for part in parts if part.path or part.kind != "text")
+        sent = tuple([part for part in parts if part.path or part.kind != "text"])
         if len(sent) < len(parts):
             detail = "a bare string stands among the blocks; the client does not send it"
             self.report.add("bare-string", detail, line, "warning")
         return sent
 
-    def _message(self, record: Record[Line], message: msgspec.Raw) -> tuple[Raw, Json]:
-        """Return the handle on a line's message and its fields; see ``_value``."""
+    def _message(self, record: Record[Line], message: msgspec.Raw) -> _Said | None:
+        """Return what a line's message says, None where it is no object; see ``_value``."""
         if record.is_exact:
             try:
                 body = BODY_DECODER.decode(message)
                 if body.content is not NULL and not is_deep(bytes(body.content)):
                     content = msgspec.json.decode(body.content)
-                    raw = self._slice(record, message)
-                    inner = self._slice(record, body.content, raw.start - record.start)
-                    held = Known(inner, content) if isinstance(content, list) else inner
-                    fields = {"id": body.id, "model": body.model, "content": content}
-                    return Known(raw, fields, {"content": held}), fields
+                    return _Said(body.id, body.model, content, self._slice(record, body.content))
             except (msgspec.DecodeError, RecursionError):
                 pass
-        return self._value(record, message)
+        raw, fields = self._value(record, message)
+        if not isinstance(fields, dict):
+            return None
+        handle = members(raw).get("content")
+        return _Said(fields.get("id"), fields.get("model"), fields.get("content"), handle)
 
-    def _slice(self, record: Record[Line], value: msgspec.Raw, start: int = 0) -> Slice:
-        """Return the handle on a value that stands in a record at or after ``start``."""
-        at = record.start + max(locate(record.data, value, start), 0)
+    def _slice(self, record: Record[Line], value: msgspec.Raw) -> Slice:
+        """Return the handle on a value that stands in a record."""
+        at = record.start + max(locate(record.data, value, 0), 0)
         return Slice(self.source, at, at + memoryview(value).nbytes, record.is_exact)
 
     def _value(self, record: Record[Line], value: msgspec.Raw) -> tuple[Slice, Json]:
@@ -239,7 +248,7 @@ class _Log:
         except ValueError as err:
             raise ValueError("cannot be decoded") from err
         if not is_strict(data):
-            raw = replace(raw, is_clean=False)
+            raw = Slice(raw.source, raw.start, raw.end, is_clean=False)
             detail = "it holds what JSON forbids; what goes out has it replaced"
             self.report.add("not-strict-json", detail, record.line, "warning")
         return raw, decoded

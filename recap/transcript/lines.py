@@ -104,40 +104,8 @@ class Rows:
         return b"[" + b",".join(item.dump() for item in self.items) + b"]"
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """A slice, with what its reader knows already, so that it is not decoded twice.
-
-    It holds decoded text: readers hand it on, parts never keep it.
-
-    Attributes:
-        raw: The slice.
-        value: Its decoded value.
-        fields: Handles on those of its members that are asked for.
-    """
-
-    raw: Slice
-    value: Json
-    fields: Mapping[str, Raw] = field(default_factory=dict)
-
-    @property
-    def is_clean(self) -> bool:
-        """True when the slice is."""
-        return self.raw.is_clean
-
-    def load(self) -> Json:
-        """Return the decoded value."""
-        return self.value
-
-    def dump(self) -> bytes:
-        """Read the slice."""
-        return self.raw.dump()
-
-
 def members(raw: Raw) -> Mapping[str, Raw]:
     """Return handles on the members of a JSON object, exact bytes or very objects; {} if none."""
-    if isinstance(raw, Known):
-        return raw.fields
     if isinstance(raw, Rows):
         return {}
     if isinstance(raw, Slice):
@@ -176,7 +144,6 @@ def elements(raw: Raw) -> list[Raw]:
     """Return handles on the elements of a JSON array, exact bytes or very objects; [] if none."""
     if isinstance(raw, Rows):
         return list(raw.items)
-    raw = raw.raw if isinstance(raw, Known) else raw
     if isinstance(raw, Slice):
         data = raw.dump()
         try:

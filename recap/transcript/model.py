@@ -68,9 +68,11 @@ class Raw(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """A JSON value that lies in a source at ``[start, end)``."""
+class Slice(msgspec.Struct, frozen=True, gc=False):
+    """A JSON value that lies in a source at ``[start, end)``.
+
+    One for every part: a struct is made in a twentieth of the time of a frozen dataclass.
+    """
 
     source: Source
     start: int

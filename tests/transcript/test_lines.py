@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from recap.transcript.lines import (
     MAX_FINDINGS,
-    Known,
     Record,
     Report,
     Rows,
@@ -252,16 +251,6 @@ def test_rows_stand_for_an_array():
     assert rows.dump() == b'[1,"\\ud83d"]'
     assert elements(rows) == list(rows.items)
     assert not rows.is_clean
-
-
-def test_what_is_known_of_a_slice_is_not_decoded_again():
-    raw = slice_of(b'{"a": [1]}')
-    known = Known(raw, {"a": [1]}, {"a": slice_of(b"[1]")})
-    assert known.load() is known.value
-    assert members(known) is known.fields
-    assert known.dump() == raw.dump()
-    assert known.is_clean
-    assert [item.dump() for item in elements(Known(slice_of(b"[1, 2]"), [1, 2]))] == [b"1", b"2"]
 
 
 # Cost
