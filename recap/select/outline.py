@@ -6,7 +6,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from recap.blocks.pairing import PartRef
     from recap.blocks.segment import Segmentation
@@ -39,23 +39,22 @@ class Group(NamedTuple):
 def outline(
     messages: Sequence[Message],
     segmentation: Segmentation,
-    kept: Iterable[int],
+    chosen: Iterable[int],
     tail_start: int,
 ) -> list[Group]:
-    """Return the groups of the kept blocks, the fixed parts and everything from ``tail_start`` on.
+    """Return the groups of the chosen blocks and of the fixed parts, in order.
 
     Args:
         messages: All messages, the current turn included.
         segmentation: Of all messages.
-        kept: Indices of kept blocks before ``tail_start``.
+        chosen: Indices of the blocks that go out, those of the current turn included.
         tail_start: Index of the message the current turn begins with.
 
     A block goes out where its first message stood: its message, then its results. Parts of one user
     message that are kept for different reasons come together again in their order.
     """
     blocks = segmentation.blocks
-    indices = [*kept, *reversed(list(_tail_blocks(messages, segmentation, tail_start)))]
-    units = [(blocks[index].refs[0].message, index, blocks[index].refs) for index in indices]
+    units = [(blocks[index].refs[0].message, index, blocks[index].refs) for index in chosen]
     units += [(ref.message, -1, (ref,)) for ref in segmentation.fixed]
     units.sort(key=itemgetter(0))
     groups: list[Group] = []
@@ -78,10 +77,10 @@ def outline(
     return groups
 
 
-def _tail_blocks(
-    messages: Sequence[Message], segmentation: Segmentation, tail_start: int
-) -> Iterator[int]:
-    """Yield the blocks of the current turn that can go out.
+def unfinished_blocks(
+    messages: Sequence[Message], segmentation: Segmentation, tail: Iterable[int]
+) -> set[int]:
+    """Return those blocks of the current turn that cannot go out.
 
     A message with thinking that would lose a call is left out whole: providers may refuse a changed
     message that carries thinking in the unfinished turn. A person's words outweigh that.
@@ -91,14 +90,13 @@ def _tail_blocks(
         for exclusion in segmentation.excluded
         if messages[exclusion.ref.message].role == "assistant" and exclusion.reason != "blank"
     }
-    for index in range(len(segmentation.blocks) - 1, -1, -1):
-        block = segmentation.blocks[index]
-        anchor = block.refs[0].message
-        if anchor < tail_start:
-            break
-        has_thinking = any(part.kind == "thinking" for part in messages[anchor].parts)
-        if block.has_words or not (anchor in cut and has_thinking):
-            yield index
+    return {
+        index
+        for index in tail
+        if not segmentation.blocks[index].has_words
+        and (anchor := segmentation.blocks[index].refs[0].message) in cut
+        and any(part.kind == "thinking" for part in messages[anchor].parts)
+    }
 
 
 def _group(

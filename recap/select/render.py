@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from recap.select.markers import gaps, marker_text, merge
-from recap.select.outline import Group, outline
+from recap.select.outline import Group, outline, unfinished_blocks
 from recap.select.vendor import (
     FINISHERS,
     SYSTEM_WRITERS,
@@ -25,7 +25,7 @@ from recap.transcript.model import Dialect, Envelope, Held, Message, Part, Raw
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from recap.blocks.segment import Segmentation
+    from recap.blocks.segment import Block, Segmentation
     from recap.transcript.tree import Tree
 
 
@@ -80,29 +80,34 @@ def render(
             are, but for what no provider accepts.
         options: Dialect, markers and model.
     """
-    groups = outline(messages, segmentation, kept, tail_start)
-    groups, marker_chars = _with_markers(groups, segmentation, kept, tail_start, options)
+    blocks = segmentation.blocks
+    tail = range(
+        bisect_left(blocks, tail_start, key=lambda block: block.refs[0].message), len(blocks)
+    )
+    unfinished = unfinished_blocks(messages, segmentation, tail)
+    chosen = [*kept, *(index for index in tail if index not in unfinished)]
+    groups = outline(messages, segmentation, chosen, tail_start)
+    groups, marker_chars = _with_markers(groups, blocks[: tail.start], kept, options)
     model = options.model or current_model(messages, tail_start)
     groups, notes = adapt(groups, messages, options.dialect, model)
     trees, system = _write(groups, messages, options.dialect)
+    if unfinished:
+        notes["unfinished-message"] = len(unfinished)
     markers = sum(group.messages == (-1,) for group in groups)
     return Rendering(tuple(trees), tuple(system), markers, marker_chars, notes)
 
 
 def _with_markers(
     groups: list[Group],
-    segmentation: Segmentation,
+    history: Sequence[Block],
     kept: Sequence[int],
-    tail_start: int,
     options: RenderOptions,
 ) -> tuple[list[Group], int]:
     """Return the groups with a marker where blocks were dropped, and the markers' characters."""
     if not options.marker_budget_chars:
         return groups, 0
-    blocks = segmentation.blocks
-    history = bisect_left(blocks, tail_start, key=lambda block: block.refs[0].message)
-    wanted = merge(gaps(blocks[:history], kept), options.marker_budget_chars)
-    queue = [(blocks[gap.first].refs[0].message, marker_text(gap)) for gap in reversed(wanted)]
+    wanted = merge(gaps(history, kept), options.marker_budget_chars)
+    queue = [(history[gap.first].refs[0].message, marker_text(gap)) for gap in reversed(wanted)]
     chars = sum(len(text) for _, text in queue)
     placed: list[Group] = []
     for group in groups:

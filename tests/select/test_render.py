@@ -95,7 +95,9 @@ def test_an_open_call_of_the_current_turn_is_left_out_with_its_thinking():
         user("go"),
         message("assistant", thinking("hm"), text("I run it", "agent"), call("a")),
     ]
-    assert objects(rendered(messages, [], 0)) == [{"role": "user", "content": "go"}]
+    rendering = rendered(messages, [], 0)
+    assert objects(rendering) == [{"role": "user", "content": "go"}]
+    assert rendering.notes == {"unfinished-message": 1}
 
 
 def test_words_in_a_refused_call_outweigh_an_open_call_beside_it():
