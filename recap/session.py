@@ -7,6 +7,7 @@ out with a reason; an exception that is no usage error is a bug of ours.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,24 +16,30 @@ from recap.blocks.table import build_table
 from recap.capture.reuse import build_graph
 from recap.config import Settings
 from recap.errors import InvalidContextError, UsageError
+from recap.graph.state import ContextGraph
 from recap.select.alternate import alternate as alternated
 from recap.select.policies import recipe_of
 from recap.select.prepare import clip_pastes, without_thinking
 from recap.select.render import Rendering, RenderOptions, render
 from recap.select.selection import Request, Selection, select
 from recap.transcript.check import check
+from recap.transcript.dialects import DIALECTS
 from recap.transcript.lists import read_messages
 from recap.transcript.model import HUMAN_AUTHORS, Dialect, Json, Message, Transcript
 from recap.transcript.tree import to_bytes, to_object
-from recap.turns import boundaries, current_boundary, selection_seed, session_key
+from recap.turns import (
+    boundaries,
+    current_boundary,
+    is_real_user,
+    selection_seed,
+    session_key,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from decimal import Decimal
     from fractions import Fraction
 
     from recap.blocks.table import BlockTable
-    from recap.graph.state import ContextGraph
 
 
 class _RequestForm(NamedTuple):
@@ -181,7 +188,8 @@ def compact(  # noqa: PLR0913 - one keyword for each thing a caller may want
         UsageError: An unknown policy, pin or dialect, or a value out of range.
         InvalidContextError: The result broke a rule of its dialect: a bug of ours.
     """
-    chosen = settings or Settings()
+    chosen = Settings() if settings is None else settings
+    _demand(chosen, to, pins, graph)
     if retention is not None:
         chosen = chosen.replace(retention=retention)
     transcript = read_messages(messages, dialect)
@@ -207,7 +215,8 @@ def compact_transcript(  # noqa: PLR0913 - as above
     ``alternate`` joins adjacent messages of one role. ``model`` names the model the context is for,
     so that another model's thinking is left out; "" takes it from the transcript.
     """
-    settings = settings or Settings()
+    settings = Settings() if settings is None else settings
+    _demand(settings, to, pins, graph)
     recipe = recipe_of(policy or settings.policy)
     moment, notes = _prepared(_moment(transcript, request), settings)
     messages = moment.messages
@@ -248,6 +257,18 @@ def compact_transcript(  # noqa: PLR0913 - as above
     )
 
 
+def _demand(settings: object, to: object, pins: object, graph: object) -> None:
+    """Raise UsageError for an argument of the wrong kind."""
+    if not isinstance(settings, Settings):
+        raise UsageError(f"settings must be recap.Settings, got {type(settings).__name__}")
+    if to is not None and (not isinstance(to, str) or to not in DIALECTS):
+        raise UsageError(f"unknown dialect {to!r:.60}; known: {', '.join(DIALECTS)}")
+    if not isinstance(pins, list | tuple) or not all(isinstance(pin, str) for pin in pins):
+        raise UsageError("pins must be a list of block ids, as `recap explain` prints them")
+    if graph is not None and not isinstance(graph, ContextGraph):
+        raise UsageError(f"graph must be a ContextGraph, got {type(graph).__name__}")
+
+
 @dataclass(frozen=True, slots=True)
 class _Moment:
     """Where history ends and the current turn begins, and what names this turn."""
@@ -276,10 +297,23 @@ def _moment(transcript: Transcript, request: str | Mapping[str, Json] | None) ->
 
 
 def _request_messages(request: str | Mapping[str, Json], dialect: Dialect) -> tuple[Message, ...]:
-    """Return the request as a message: a text, or a message of the list's dialect or another."""
+    """Return the request as messages: a text, or a message of the list's dialect or another.
+
+    A text is the person's, whatever it begins with. Raises UsageError for what is no user message.
+    """
     if isinstance(request, str):
-        return read_messages([{"role": "user", "content": request}], "openai").messages
-    return read_messages([request], dialect).messages or read_messages([request]).messages
+        (message,) = read_messages([{"role": "user", "content": request}], "openai").messages
+        parts = tuple(replace(part, author="human") for part in message.parts)
+        return (replace(message, parts=parts),)
+    found: tuple[Message, ...] = ()
+    if isinstance(request, Mapping):
+        found = read_messages([request], dialect).messages or read_messages([request]).messages
+    if not any(is_real_user(message) for message in found):
+        raise UsageError(
+            "the request is no user message with words in it: give its text, or a message like "
+            '{"role": "user", "content": "..."}'
+        )
+    return found
 
 
 def _prepared(moment: _Moment, settings: Settings) -> tuple[_Moment, Counter[str]]:

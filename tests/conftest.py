@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 
 # A loaded computer is slow, not wrong; pytest's own timeout ends what hangs.
-settings.register_profile("recap", deadline=None)
+settings.register_profile("recap", deadline=None, max_examples=40)
 settings.load_profile("recap")
 
 ROOT = Path(__file__).resolve().parent.parent

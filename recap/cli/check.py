@@ -115,14 +115,10 @@ def findings_of(path: Path | None, dialect: str) -> tuple[list[Finding], str]:
 
 
 def _format_of(path: Path) -> str:
-    """Return the format of a file, "" for none known."""
-    from recap.errors import UnknownFormatError
+    """Return the format of a file; UnknownFormatError for none known."""
     from recap.transcript.formats import recognise
 
-    try:
-        return recognise(path)[0]
-    except UnknownFormatError:
-        return ""
+    return recognise(path)[0]
 
 
 def is_log(data: bytes) -> bool:

@@ -33,6 +33,7 @@ from recap.cli.output import (
     say_json,
 )
 from recap.cli.writing import refuse_source, write_whole
+from recap.errors import InputError
 from recap.transcript.dialects import DIALECT_NAMES, DIALECTS
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ def command(
         refuse_source(target, session.path)
     transcript = session.read()
     compaction, seconds = wanted.compact(transcript, to=to, alternate=alternate)
+    if not compaction.messages:
+        raise InputError("nothing of the session can be sent; `recap check` says what is wrong")
     data = compaction.to_json()
     if target is not None and not dry_run:
         write_whole(target, data)

@@ -208,6 +208,8 @@ def demand_file(path: Path) -> None:
         raise InputError(f"{path} is a folder; name a file in it")
     if not path.exists():
         raise InputError(f"there is no file {path}; `recap inspect --latest` takes the newest one")
+    if path.is_char_device() or path.is_block_device():
+        raise InputError(f"{path} is a device; give a file, or - for standard input")
 
 
 def _merged(overrides: Mapping[str, object], more: Mapping[str, object]) -> dict[str, object]:

@@ -15,11 +15,10 @@ if TYPE_CHECKING:
 
 
 def refuse_source(out: Path, source: Path | None) -> None:
-    """Raise UsageError when ``out`` is the file the session is read from."""
-    if source is None:
-        return
-    with suppress(FileNotFoundError):
-        if out.samefile(source):
+    """Raise UsageError when ``out`` is the file the session is read from (None: standard input)."""
+    with suppress(OSError):
+        read = os.fstat(0) if source is None else source.stat()
+        if os.path.samestat(read, out.stat()) and out.is_file():
             raise UsageError(
                 f"{out} is the session itself, and Recap never changes a session; "
                 "name another file with -o"
@@ -29,7 +28,8 @@ def refuse_source(out: Path, source: Path | None) -> None:
 def write_whole(out: Path, data: bytes | Iterable[bytes]) -> None:
     """Write a file with mode 0600: to a temporary name, flushed to the disk, then renamed.
 
-    ``data`` is all of it, or its pieces in order. A symbolic link is followed; what is no regular file (a pipe, a device) is written to directly.
+    ``data`` is all of it, or its pieces in order. A symbolic link is followed; what is no regular
+    file (a pipe, a device) is written to directly.
     """
     pieces = (data,) if isinstance(data, bytes) else data
     target = out.resolve()

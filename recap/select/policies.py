@@ -89,6 +89,6 @@ def recipe_of(policy: str | Recipe) -> Recipe:
     Raises UsageError, which lists the names, for an unknown one.
     """
     recipe = RECIPES.get(policy) if isinstance(policy, str) else policy
-    if recipe is None:
-        raise UsageError(f"unknown policy {policy!r}; policies: {', '.join(RECIPES)}")
+    if not isinstance(recipe, Recipe):
+        raise UsageError(f"unknown policy {policy!r:.60}; policies: {', '.join(RECIPES)}")
     return recipe

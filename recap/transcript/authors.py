@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 OMISSION_PREFIX = "[recap: "
 """Begins every marker of ours, so that a later run takes it for machine text."""
 
+_OURS = re.compile(r"\[recap: (?:\d+ (?:blocks?|characters)|images?|an image)\b[^\]\n]{0,160}\]")
+"""A marker of ours, whole. A person may well begin with the same word."""
+
 TAGS: Mapping[str, Author] = {
     # Claude Code
     "system-reminder": "injected",
@@ -56,7 +59,6 @@ TAGS: Mapping[str, Author] = {
 
 MARKS: Mapping[str, Author] = {
     "[Request interrupted by user": "marker",
-    OMISSION_PREFIX: "marker",
     "[Image: source: ": "injected",
 }
 """Beginnings of bracketed marks; a mark ends with its bracket."""
@@ -196,6 +198,8 @@ def _machine_piece(text: str, at: int) -> tuple[Author | None, int]:
         # A log may be cut inside an element. Prose after the tag is a person's who names it.
         is_prose = text[tag.end() : tag.end() + 1] in (" ", "\t")
         return (None, at) if is_prose else (TAGS[tag.group(1)], len(text))
+    if ours := _OURS.match(text, at):
+        return "marker", ours.end()
     for beginning, author in MARKS.items():
         if text.startswith(beginning, at):
             end = text.find("]", at)

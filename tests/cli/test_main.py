@@ -102,7 +102,7 @@ def test_what_is_no_session_is_one_line_on_standard_error(
         path.write_text("no session at all\n")
     result = cli(name, str(path))
     assert result.status == 1
-    shown = result.out if name == "check" and kind == "text" else result.err
+    shown = result.err
     assert shown.strip()
     assert "Traceback" not in result.err + result.out
     if name != "check":

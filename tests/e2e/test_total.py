@@ -87,3 +87,37 @@ def test_nothing_in_gives_nothing_out():
     done = recap.compact([])
     assert done.messages == []
     assert not done.report.is_effective
+
+
+@pytest.mark.parametrize(
+    "request_value",
+    [5, b"x", {}, [{"role": "user", "content": "x"}], {"role": "user", "content": None}, "", " ",
+     {"role": "assistant", "content": "x"}, {"content": "do this"}],
+)  # fmt: skip
+def test_a_request_that_is_none_is_refused(request_value: Any):
+    with pytest.raises(recap.UsageError, match="request"):
+        recap.compact([{"role": "user", "content": "hello"}], request_value)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"to": "x"}, {"to": 1}, {"policy": "fancy"}, {"policy": 1}, {"pins": [1]}, {"pins": "abcd"},
+     {"settings": {}}, {"graph": b""}, {"dialect": "x"}],
+)  # fmt: skip
+def test_a_wrong_argument_is_a_usage_error(arguments: dict[str, Any]):
+    with pytest.raises(recap.UsageError):
+        recap.compact([{"role": "user", "content": "hello"}], "go", **arguments)
+
+
+def test_a_person_may_begin_like_a_marker():
+    words = ["[recap: remember to never touch config.py]", "[recap: also keep the API stable"]
+    messages = [{"role": "user", "content": text} for text in words]
+    done = recap.compact(messages, "next", retention="0.01")
+    assert [m["content"] for m in done.messages] == [*words, "next"]
+
+
+def test_a_request_is_the_persons_whatever_it_begins_with():
+    text = "<system-reminder>what is this tag?</system-reminder>"
+    done = recap.compact([{"role": "user", "content": "a"}], text)
+    assert done.messages[-1]["content"] == text
+    assert done.report.current_chars == len(text)

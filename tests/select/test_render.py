@@ -218,3 +218,22 @@ def test_any_choice_of_blocks_renders_validly_in_both_dialects(data: st.DataObje
         again = rendered(messages, kept, tail, dialect, marker_budget_chars=2000)
         assert recap.check(objects(first), dialect) == []
         assert [to_bytes(t) for t in first.messages] == [to_bytes(t) for t in again.messages]
+
+
+def test_a_run_of_answers_before_a_call_is_one_model_turn_for_gemini():
+    call_message = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {"id": "c", "type": "function", "function": {"name": "r", "arguments": "{}"}}
+        ],
+    }
+    messages = [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": "one"},
+        {"role": "assistant", "content": "two"},
+        call_message,
+        {"role": "tool", "tool_call_id": "c", "content": "x"},
+    ]
+    done = recap.compact(messages, to="gemini", retention="1")
+    assert [content["role"] for content in done.messages] == ["user", "model", "user"]

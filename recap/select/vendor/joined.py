@@ -23,15 +23,14 @@ def with_results_inside(groups: list[Group]) -> list[Group]:
 def with_answers_joined(groups: list[Group]) -> list[Group]:
     """Return groups in which calls stand right after the person or a result (Gemini).
 
-    An answer right before them, whose results or question were left out, joins them.
+    Answers right before them, whose results or question were left out, join them.
     """
     joined: list[Group] = []
     for group in groups:
         has_calls = any(part.kind == "call" for part in group.parts)
-        if has_calls and joined and joined[-1].role == "assistant":
-            joined[-1] = _join(joined[-1], group)
-        else:
-            joined.append(group)
+        while has_calls and joined and joined[-1].role == "assistant":
+            group = _join(joined.pop(), group)
+        joined.append(group)
     return joined
 
 
