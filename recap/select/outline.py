@@ -111,11 +111,13 @@ def _group(
         parts = first.parts
     else:
         parts = tuple([messages[ref.message].parts[ref.part] for ref in refs])
-    at = tuple([ref.message for ref in refs])
+    at = (refs[0].message,) if len(refs) == 1 else tuple([ref.message for ref in refs])
     return Group(first.role, parts, at, anchor >= tail_start, block)
 
 
 def _is_all_of_one_message(refs: Sequence[PartRef]) -> bool:
     """Return True when the refs, as many as their first message has parts, are just these."""
     message = refs[0].message
+    if len(refs) == 1:
+        return True
     return all(ref.message == message and ref.part == at for at, ref in enumerate(refs))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from recap.select.markers import gaps, marker_text, merge
@@ -119,6 +120,7 @@ def _with_markers(
     return placed, chars
 
 
+@lru_cache(maxsize=4096)
 def _marker(text: str, dialect: Dialect) -> Group:
     # Made by hand: a marker needs no identity, and a long session has many.
     part = Part("text", Held(text), (), "marker", len(text), b"", dialect=dialect)
