@@ -50,8 +50,8 @@ def pair(messages: Sequence[Message]) -> Pairing:
             for call_id, calls in _calls_by_id(index, message).items():
                 matcher.add_calls(call_id, calls)
         elif message.role == "tool":
-            for ref, part in _parts(index, message):
-                matcher.add_result(part.call_id, ref)
+            for at, part in enumerate(message.parts):
+                matcher.add_result(part.call_id, PartRef(index, at))
     return Pairing(matcher.result_of, tuple(sorted([*server, *matcher.unpaired()])))
 
 
@@ -99,15 +99,11 @@ class _Matcher:
         self.answered.add((call_id, call.message))
 
 
-def _parts(index: int, message: Message) -> Iterator[tuple[PartRef, Part]]:
-    return ((PartRef(index, at), part) for at, part in enumerate(message.parts))
-
-
 def _calls_by_id(index: int, message: Message) -> dict[str, list[PartRef]]:
     calls: dict[str, list[PartRef]] = defaultdict(list)
-    for ref, part in _parts(index, message):
+    for at, part in enumerate(message.parts):
         if part.kind == "call":
-            calls[part.call_id].append(ref)
+            calls[part.call_id].append(PartRef(index, at))
     return calls
 
 
@@ -115,9 +111,10 @@ def _server_tools(index: int, message: Message) -> Iterator[tuple[PartRef, Unpai
     """Yield the halves of server-tool pairs that lack the other half in the same message."""
     uses: dict[str, list[PartRef]] = defaultdict(list)
     results: dict[str, list[PartRef]] = defaultdict(list)
-    for ref, part in _parts(index, message):
+    for at, part in enumerate(message.parts):
         if part.kind == "other" and part.call_id:
-            (results if is_server_result(part) else uses)[part.call_id].append(ref)
+            found = results if is_server_result(part) else uses
+            found[part.call_id].append(PartRef(index, at))
     for call_id, refs in uses.items():
         if call_id not in results:
             yield from ((ref, "open-call") for ref in refs)

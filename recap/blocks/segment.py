@@ -165,8 +165,10 @@ class _Segmenter:
     def _assistant(self, index: int, message: Message) -> None:
         if message.is_active:
             self.in_live_root = False
+        every: list[PartRef] = []
         usable: list[PartRef] = []
         for ref, part in _refs(index, message):
+            every.append(ref)
             if part.is_blank and part.kind in ("text", "thinking"):
                 self.excluded.append(Exclusion(ref, "blank"))
             elif ref not in self.unpaired:
@@ -175,7 +177,6 @@ class _Segmenter:
             self.excluded.extend(Exclusion(ref, "thinking-only") for ref in usable)
             return
         results = [self.pairing.result_of[ref] for ref in usable if ref in self.pairing.result_of]
-        every = [ref for ref, _ in _refs(index, message)]
         self._add("tools" if results else "reply", index, every, [*usable, *results])
 
     def _add(
@@ -186,13 +187,14 @@ class _Segmenter:
         content = digest(message.role, *filter(None, digests))
         occurrence = self.seen[content]
         self.seen[content] += 1
-        parts = [self.messages[ref.message].parts[ref.part] for ref in refs]
+        messages = self.messages
+        parts = [messages[at].parts[place] for at, place in refs]
         self.blocks.append(
             Block(
                 id=digest(content, str(occurrence)).hex()[:16],
                 kind=kind,
                 refs=tuple(refs),
-                cost_chars=sum(part.cost_chars for part in parts),
+                cost_chars=sum([part.cost_chars for part in parts]),
                 turn=max(self.turn, 0),
                 is_active=message.is_active,
                 edited_paths=edited_paths(parts) if kind == "tools" else (),
