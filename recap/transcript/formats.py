@@ -97,7 +97,7 @@ class Input:
         if self.value:
             document = self.value[1]
             return Sample(head, document, ((1, document),) if isinstance(document, dict) else ())
-        records = islice(read_records(self.source, _ANY, Report()), SAMPLED_LINES)
+        records = read_records(self.source, _ANY, Report(), lines=SAMPLED_LINES)
         objects = (
             (record.line, record.value) for record in records if isinstance(record.value, dict)
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
@@ -215,13 +216,14 @@ def _line_end(source: Sized, start: int) -> int:
 
 
 def read_records(
-    source: Sized, decoder: msgspec.json.Decoder[T], report: Report
+    source: Sized, decoder: msgspec.json.Decoder[T], report: Report, *, lines: int | None = None
 ) -> Iterator[Record[T]]:
     """Yield the records of a log that holds one JSON value a line, whatever the lines hold.
 
-    A last line without a line feed is taken only if it parses: it may still be growing.
+    A last line without a line feed is taken only if it parses: it may still be growing. Of a log
+    only the first ``lines`` are read; None reads all of them.
     """
-    for line in split_lines(source):
+    for line in islice(split_lines(source), lines):
         report.counts["lines"] = line.number
         try:
             value = decoder.decode(line.data)

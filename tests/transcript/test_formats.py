@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from recap.errors import InputError, RecapError, UnknownFormatError, UsageError
 from recap.transcript.formats import FORMATS, READ, Input, open_log, read_bytes, recognise
 from recap.transcript.model import Slice
+from recap.transcript.sources import ByteSource
 from tests.transcript.logs import agent, log, said, user, words
 
 if TYPE_CHECKING:
@@ -150,6 +151,14 @@ def test_recognising_a_log_reads_its_head_only():
     source = Counted()
     assert Input(source).sample.records
     assert source.read_bytes < 10_000_000 < source.size
+
+
+def test_text_without_records_is_looked_at_no_further_than_a_log():
+    """A chat history of Aider was searched for records to its end: four fifths of its reading."""
+    first = dumped(CHAT[1]) + b"\n"
+    text = b"#### a person's line\n"
+    assert Input(ByteSource(text * 1_999 + first)).sample.records
+    assert not Input(ByteSource(text * 2_000 + first)).sample.records
 
 
 # Refusals
