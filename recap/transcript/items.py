@@ -6,7 +6,6 @@ Faults of the input end here: an element that is no message becomes a finding an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import TypeAlias
 
 from recap.transcript.authors import author_in, media_author
@@ -132,8 +131,7 @@ def read_blocks(
         if isinstance(block, str):
             part = text_part(raw, block, author_in(role, block))
         elif isinstance(block, dict) and isinstance(block.get("type"), str):
-            with suppress(*UNREADABLE):
-                part = read_block(raw, block, role, media)
+            part = _part(read_block, raw, block, role, media)
         if part is None:
             detail = "A content block lacks what its type needs; it was left out."
             report.add("malformed-block", detail, line)
@@ -141,6 +139,13 @@ def read_blocks(
             parts.append(part)
         flaws += part is None or part.dialect is None
     return parts, flaws
+
+
+def _part(read_block: ReadBlock, raw: Raw, block: Fields, role: Role, media: Author) -> Part | None:
+    try:
+        return read_block(raw, block, role, media)
+    except UNREADABLE:
+        return None
 
 
 def _words(block: Json) -> str | None:

@@ -38,8 +38,8 @@ MAX_FINDINGS = 1000
 """Findings of one kind kept one by one; further ones are only counted."""
 
 
-class Record(NamedTuple, Generic[T]):
-    """One record of a log.
+class Record(msgspec.Struct, Generic[T], frozen=True, gc=False):
+    """One record of a log; a struct, because a log has many.
 
     Attributes:
         line: 1-based line, or 1-based index in an array of records.
