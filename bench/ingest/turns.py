@@ -29,9 +29,11 @@ NAMES, HEAPS = 6.6, 0.65
 """Numbers used after n turns: NAMES x n ^ HEAPS. A long session brings up less that is new."""
 
 _PLAIN_WORDS = """
-    the a is in and of to for with on this that it we now first then should check file test error
-    value result call function module class reads writes returns because when before after still
-    only one two new old same other change fix add remove look again works fails line type
+    the a is in and of to for with on this that it now first then should check file test error value
+    result function module class reads writes returns because before after still only new old same
+    other change remove again works fails line type following implementation condition currently
+    directory existing expected information instead possible previous provided required returned
+    several similar specific together understand whether without
 """
 _PLAIN = _PLAIN_WORDS.split()
 _VERBS = ("load", "save", "parse", "render", "merge", "split", "check", "read", "write", "find")
@@ -106,23 +108,24 @@ class _Writer:
 def _prose(rng: Random) -> str:
     words = rng.choices(_PLAIN, k=rng.randint(6, 16))
     words[0] = words[0].title()
-    words[rng.randrange(1, len(words))] = rng.choice((f"`{_snake(rng)}`", _camel(rng), "naïve →"))
+    names = (f"`{_snake(rng)}`", _camel(rng), "naïve →", "itself", "anything")
+    words[rng.randrange(1, len(words))] = rng.choice(names)
     return " ".join(words) + "."
 
 
 def _code(rng: Random) -> str:
-    indent = " " * rng.choice((0, 4, 4, 8))
+    indent = " " * rng.choice((4, 8, 12, 16, 20))
     number = rng.randint(1, 999)
     return rng.choice(
         (
-            f"{number:6}\t{indent}def {_snake(rng)}({_snake(rng)}: int) -> None:",
+            f"{number:6}\t{indent}def {_snake(rng)}(value: int) -> None:",
             f'{number:6}\t{indent}result = self.{_snake(rng)}("{" ".join(rng.choices(_PLAIN, k=5))}")',
             f"{number:6}\t{indent}# {_prose(rng)}",
             f"{number:6}\t{indent}if value is None or value[{number}] == 'none':  # {_prose(rng)}",
             f"src/{rng.choice(_NOUNS)}/{_snake(rng)}.py:{number}: {_prose(rng)}",
             f"[12:34:{number % 60:02}.{number:03}] INFO  {_prose(rng)} ({number} ms)",
             f"tests/test_{_snake(rng)}.py::test_{_snake(rng)} PASSED [{number % 100:3}%]",
-            f"{' '.join(str(number * k % 997) for k in range(12))} {rng.choice(_PLAIN)}",
+            f"{number:6}\t{indent}" + ("}", "},", "pass", "else:", "return None")[number % 5],
             "",
         )
     )
