@@ -231,8 +231,10 @@ def _call(raw: Raw, call: Json, form: type | UnionType) -> Part | None:
 
 
 def _vendor_call(raw: Raw, call: Json) -> Part | None:
-    function = call.get("function") if isinstance(call, dict) else None
-    return _function_call(raw, function, call.get("id"), path=("function", "arguments"))
+    if not isinstance(call, dict):
+        return None
+    path = ("function", "arguments")
+    return _function_call(raw, call.get("function"), call.get("id"), path=path)
 
 
 def _function_call(

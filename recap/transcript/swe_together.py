@@ -84,7 +84,7 @@ def read(document: Raw) -> Transcript:
     """
     report = Report()
     items, fields = items_of(document)
-    shape = shape_of(fields["messages"].load() if items else [])
+    shape = shape_of([item.load() for item in items])
     messages = read_items(items, _READERS[shape], report)
     if shape == "A":
         messages = [_merged(run) for _, run in groupby(messages, _Runs())]

@@ -134,6 +134,15 @@ def test_calls_that_older_versions_kept_beside_the_message():
     assert recap.check(done.messages, "langchain") == []
 
 
+@pytest.mark.parametrize("call", [None, 5, "text", []])
+def test_what_is_no_call_among_those_kept_beside_the_message_is_left_out(call: Any):
+    """It ended the read with an AttributeError."""
+    older = lc("ai", "words", additional_kwargs={"tool_calls": [call]})
+    transcript = read(*talk(older))
+    assert [finding.code for finding in transcript.findings] == ["malformed-call"]
+    assert kinds(transcript.messages)[1] == ("assistant", ["text"])
+
+
 def test_thinking_of_every_vendor_is_thinking():
     blocks = [
         {"type": "thinking", "thinking": "a", "signature": "s"},

@@ -315,6 +315,14 @@ def test_what_is_no_message_is_reported_and_left_out(first, message, code):
     assert transcript.messages[-1].parts[0].text() == "b"
 
 
+def test_a_bare_list_read_as_a_session_has_the_shape_of_its_messages():
+    """A list, or rows, under ``--format swe-together`` ended in a KeyError."""
+    messages = [said("user", "go"), said("assistant", [use("a")]), said("user", [result("a")])]
+    for document in (messages, {"input": messages}):
+        found = swe_together.read(held(document))
+        assert shape(found) == [("user", ["text"]), ("assistant", ["call"]), ("tool", ["result"])]
+
+
 def test_broken_tool_uses_are_reported_and_left_out():
     for broken in (None, 5, {}, {"tool": 5}):
         transcript = read({"role": "assistant", "tool_uses": [broken, {"tool": "a", "input": {}}]})
