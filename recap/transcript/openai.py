@@ -135,9 +135,10 @@ class MessageReader:
 
     def _result(self, raw: Raw, fields: Fields) -> Part:
         call_id, content = fields.get("tool_call_id"), fields.get("content")
-        if fields["role"] == "function" and call_id is None:
-            call_id = self._function_id()
         is_whole = isinstance(content, str) or (_are_parts(content) and bool(content))
+        if fields["role"] == "function":
+            is_whole = is_whole and call_id is None  # with an id it has to be a tool message
+            call_id = self._function_id() if call_id is None else call_id
         return result_part(
             raw,
             call_id if isinstance(call_id, str) else "",

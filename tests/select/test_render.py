@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -237,3 +238,38 @@ def test_a_run_of_answers_before_a_call_is_one_model_turn_for_gemini():
     ]
     done = recap.compact(messages, to="gemini", retention="1")
     assert [content["role"] for content in done.messages] == ["user", "model", "user"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        pytest.param({"a": 1}, {"content": "x"}, id="arguments that are no text"),
+        pytest.param("{}", {"content": 7}, id="a result that is no text"),
+        pytest.param("{}", {"content": None}, id="a result of nothing"),
+    ],
+)
+def test_a_call_of_the_old_form_and_its_result_go_out_in_one_form(arguments: Any, answer: Any):
+    """One of them went out anew, so that the vendor found no partner for the other."""
+    messages = [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "function_call": {"name": "f", "arguments": arguments}},
+        {"role": "function", "name": "f", **answer},
+    ]
+    done = recap.compact(messages, "on", dialect="openai", retention="1")
+    assert recap.check(done.messages, "openai") == []
+    assert [m["role"] for m in done.messages] == ["user", "assistant", "tool", "user"]
+
+
+def test_a_function_message_that_names_its_call_goes_out_as_a_tool_message():
+    call_message = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+        ],
+    }
+    answer = {"role": "function", "name": "f", "tool_call_id": "c", "content": "x"}
+    messages = [{"role": "user", "content": "go"}, call_message, answer]
+    done = recap.compact(messages, "on", dialect="openai", retention="1")
+    assert recap.check(done.messages, "openai") == []
+    assert done.messages[2] == {"role": "tool", "tool_call_id": "c", "content": "x"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recap.select.vendor.calls import usable_ids, without_refused_calls
+from recap.select.vendor.calls import in_matching_forms, usable_ids, without_refused_calls
 from recap.select.vendor.images import bounded_images
 from recap.select.vendor.joined import with_answers_joined, with_names, with_results_inside
 from recap.select.vendor.notes import Notes
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from recap.transcript.model import Dialect, Message
 
 _DIVISIONS: Mapping[Dialect, Sequence[Callable[[list[Group]], list[Group]]]] = {
+    "openai": (in_matching_forms,),
     "gemini": (with_names, with_answers_joined),
     "opencode": (with_results_inside,),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from recap.transcript.convert import with_call_id
@@ -10,7 +11,7 @@ from recap.transcript.limits import exceeded
 from recap.transcript.model import Dialect, Part, PartKind, digest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Container, Mapping, Sequence
 
     from recap.select.outline import Group
     from recap.select.vendor.notes import Notes
@@ -24,6 +25,9 @@ NAMES: Mapping[Dialect, re.Pattern[str]] = {
     "gemini": re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]*"),
 }
 """Names of tools the vendor takes; any other vendor takes what is not empty."""
+
+OLD_CALL_PATH = ("arguments",)
+"""Path of OpenAI's old ``function_call``, whose results are messages of the role ``function``."""
 
 UNIQUE_IN: Mapping[Dialect, Literal["list", "message", "nothing"]] = {
     "anthropic": "list",
@@ -82,6 +86,41 @@ def is_call_name(name: str, form: Dialect | None, dialect: Dialect) -> bool:
     if form == dialect and dialect in NAMES:
         return NAMES[dialect].fullmatch(name) is not None
     return bool(name) and not exceeded(len(name), dialect, "name_chars")
+
+
+def in_matching_forms(groups: list[Group]) -> list[Group]:
+    """Return groups in which no call of OpenAI's old form has a result of the new one, or vice versa.
+
+    A ``function_call`` has no id that a tool message could answer: where one of the two cannot go out
+    as it is, both go out anew. The k-th call and result of a block belong together, as above.
+    """
+    adapted: list[Group] = []
+    for group in groups:
+        if group.role == "tool" and adapted:
+            calls = [part for part in adapted[-1].parts if part.kind == "call"]
+            pairs = zip(calls, group.parts, strict=False)
+            mixed = {id(part) for pair in pairs if _is_mixed(*pair) for part in pair}
+            if mixed:
+                adapted[-1] = _anew(adapted[-1], mixed)
+                group = _anew(group, mixed)
+        adapted.append(group)
+    return adapted
+
+
+def _is_mixed(call: Part, result: Part) -> bool:
+    if call.path != OLD_CALL_PATH:
+        return False
+    is_old = result.dialect == "openai" and result.raw.load().get("role") == "function"
+    return is_old != (call.dialect == "openai")
+
+
+def _anew(group: Group, mixed: Container[int]) -> Group:
+    return group.with_parts(
+        [
+            (replace(part, dialect=None) if id(part) in mixed else part, at)
+            for part, at in zip(group.parts, group.messages, strict=True)
+        ]
+    )
 
 
 def usable_ids(groups: list[Group], dialect: Dialect, notes: Notes) -> list[Group]:
