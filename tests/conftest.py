@@ -30,7 +30,10 @@ def corpus() -> Path:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the flag of the long sweep over the whole corpus."""
+    """Add the flags of the long sweep over the whole corpus and of the long fuzzing."""
     parser.addoption(
         "--full-sweep", action="store_true", help="run every boundary of every real session"
+    )
+    parser.addoption(
+        "--fuzz", type=int, default=300, metavar="N", help="inputs for each reader in tests/fuzz"
     )
