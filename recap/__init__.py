@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from recap.config import Settings
     from recap.errors import (
+        ConflictError,
         GraphFormatError,
         InputError,
         InvalidContextError,
         RecapError,
         SettingsError,
+        StoreError,
         UnknownFormatError,
         UsageError,
     )
@@ -33,6 +35,7 @@ __version__ = "0.0.1"
 
 __all__ = [
     "Compaction",
+    "ConflictError",
     "ContextGraph",
     "Finding",
     "GraphFormatError",
@@ -44,6 +47,7 @@ __all__ = [
     "Selection",
     "Settings",
     "SettingsError",
+    "StoreError",
     "Transcript",
     "UnknownFormatError",
     "UsageError",
@@ -57,11 +61,13 @@ __all__ = [
 _HOMES = {
     "recap.config": ("Settings",),
     "recap.errors": (
+        "ConflictError",
         "GraphFormatError",
         "InputError",
         "InvalidContextError",
         "RecapError",
         "SettingsError",
+        "StoreError",
         "UnknownFormatError",
         "UsageError",
     ),

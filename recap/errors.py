@@ -8,6 +8,8 @@
     ├── InputError          the input cannot be used (exit status 1)
     │   ├── UnknownFormatError   no reader recognises it, or its reader is not built
     │   └── GraphFormatError     bytes that are no context graph of a known version
+    ├── StoreError          the store cannot be opened, read or written (exit status 1)
+    │   └── ConflictError   another process saved the row first: load it again
     └── InvalidContextError  a rendered context failed its own check: a bug of ours, never sent
 """
 
@@ -36,6 +38,14 @@ class UnknownFormatError(InputError):
 
 class GraphFormatError(InputError):
     """Bytes are not a context graph of a version this release reads."""
+
+
+class StoreError(RecapError):
+    """The store is damaged, locked, of a newer release, or cannot be written."""
+
+
+class ConflictError(StoreError):
+    """A row was saved by another process since it was loaded."""
 
 
 class InvalidContextError(RecapError):

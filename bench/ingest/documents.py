@@ -18,7 +18,7 @@ def anthropic(turn: Turn) -> Iterator[Record]:
     yield {"role": "user", "content": turn.request}
     for step in turn.steps:
         blocks: list[Record] = [
-            {"type": "tool_use", "id": step.id, "name": "edit", "input": step.arguments}
+            {"type": "tool_use", "id": step.id, "name": step.tool, "input": step.arguments}
         ]
         if step.words:
             blocks.insert(0, {"type": "text", "text": step.words})
@@ -42,7 +42,7 @@ def openai(turn: Turn) -> Iterator[Record]:
 
 
 def _tool_calls(step: Step) -> Record:
-    function = {"name": "edit", "arguments": json.dumps(step.arguments)}
+    function = {"name": step.tool, "arguments": json.dumps(step.arguments)}
     return {"tool_calls": [{"id": step.id, "type": "function", "function": function}]}
 
 
@@ -56,7 +56,7 @@ def responses(turn: Turn) -> Iterator[Record]:
         if step.words:
             yield _answer(step.words)
         arguments = json.dumps(step.arguments)
-        call = {"type": "function_call", "call_id": step.id, "name": "edit"}
+        call = {"type": "function_call", "call_id": step.id, "name": step.tool}
         yield {**call, "arguments": arguments}
         yield {"type": "function_call_output", "call_id": step.id, "output": step.result}
     yield _answer(turn.answer)
@@ -71,11 +71,11 @@ def gemini(turn: Turn) -> Iterator[Record]:
     """Yield Gemini contents."""
     yield {"role": "user", "parts": [{"text": turn.request}]}
     for step in turn.steps:
-        call = {"functionCall": {"id": step.id, "name": "edit", "args": step.arguments}}
+        call = {"functionCall": {"id": step.id, "name": step.tool, "args": step.arguments}}
         thought = [{"text": step.thinking, "thought": True}] if step.thinking else []
         said = [{"text": step.words}] if step.words else []
         yield {"role": "model", "parts": [*thought, *said, call]}
-        response = {"id": step.id, "name": "edit", "response": {"output": step.result}}
+        response = {"id": step.id, "name": step.tool, "response": {"output": step.result}}
         yield {"role": "user", "parts": [{"functionResponse": response}]}
     yield {"role": "model", "parts": [{"text": turn.answer}]}
 
@@ -84,7 +84,7 @@ def langchain(turn: Turn) -> Iterator[Record]:
     """Yield messages as ``messages_to_dict`` writes them."""
     yield _langchain("human", turn.request)
     for step in turn.steps:
-        call = {"name": "edit", "args": step.arguments, "id": step.id, "type": "tool_call"}
+        call = {"name": step.tool, "args": step.arguments, "id": step.id, "type": "tool_call"}
         extra = {"reasoning_content": step.thinking} if step.thinking else {}
         yield _langchain("ai", step.words, tool_calls=[call], additional_kwargs=extra)
         yield _langchain("tool", step.result, tool_call_id=step.id, status="success")
@@ -104,7 +104,7 @@ def opencode(turn: Turn) -> Iterator[Record]:
             "status": "completed", "input": step.arguments, "output": step.result, "title": "",
             "metadata": {"preview": step.result[:200]}, "time": {"start": 1, "end": 2},
         }  # fmt: skip
-        tool = {"type": "tool", "callID": step.id, "tool": "edit", "state": state}
+        tool = {"type": "tool", "callID": step.id, "tool": step.tool, "state": state}
         texts = [
             {"type": kind, "text": text}
             for kind, text in (("reasoning", step.thinking), ("text", step.words))
@@ -149,7 +149,7 @@ def openhands(turn: Turn) -> Iterator[Record]:
     """Yield events; an action holds the model's answer it comes from."""
     yield _openhands("user", turn.number, action="message", args={"content": turn.request})
     for step in turn.steps:
-        metadata = {"function_name": "edit", "tool_call_id": step.id}
+        metadata = {"function_name": step.tool, "tool_call_id": step.id}
         message = {"role": "assistant", "content": step.words, **_tool_calls(step)}
         response = {"id": f"chat_{step.id}", "model": "m1", "choices": [{"message": message}]}
         yield _openhands(

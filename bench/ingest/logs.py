@@ -25,12 +25,15 @@ def claude_code(turn: Turn) -> Iterator[bytes]:
         message: Record = {"role": kind, "content": content}
         if kind == "assistant":
             message |= {"id": f"msg{uuid[1:]}", "model": "m1", "type": "message", "usage": _USAGE}
-        yield _line(**_frame(parent, uuid), type=kind, message=message, timestamp=TIME, **more)
+        yield _line(**_frame(parent, uuid), type=kind, message=message, **more)
         parent = uuid
         if "toolUseResult" in more:
-            progress = {"type": "hook_progress", "hookEvent": "PostToolUse", "command": "x" * 200}
+            progress = {"type": "hook_progress", "hookEvent": "PostToolUse", "command": "x" * 700}
             yield _line(**_frame(parent, f"p{uuid}"), type="progress", data=progress)
             parent = f"p{uuid}"
+    noted = {"type": "task_reminder", "content": [{"subject": "x" * 200}] * 8}
+    yield _line(**_frame(parent, f"n{turn.number}"), type="attachment", attachment=noted)
+    yield _line(**_frame(parent, f"s{turn.number}"), type="system", subtype="turn_duration")
     yield _line(type="file-history-snapshot", messageId=parent, snapshot={"x": "y" * 500})
 
 
@@ -39,9 +42,11 @@ _USAGE = {"input_tokens": 4, "cache_read_input_tokens": 40_000, "output_tokens":
 
 def _frame(parent: str | None, uuid: str) -> Record:
     return {
-        "parentUuid": parent, "isSidechain": False, "userType": "external", "cwd": "/home/me/work",
+        "parentUuid": parent, "isSidechain": False, "userType": "external",
+        "cwd": "/home/me/work/repositories/service/worktrees/feature-of-the-week",
         "sessionId": "5b6c1f0e-5a0f-4d56-9f59-000000000001", "version": "2.1.30",
-        "gitBranch": "main", "uuid": uuid,
+        "gitBranch": "feature-of-the-week", "slug": "three-words-together", "uuid": uuid,
+        "requestId": "req_011CW0000000000000000000", "timestamp": TIME, "entrypoint": "cli",
     }  # fmt: skip
 
 
@@ -54,7 +59,7 @@ def _spoken(turn: Turn) -> Iterator[tuple[str, str, Any, Record]]:
             yield "assistant", f"t{step.id}", [block], {}
         if step.words:
             yield "assistant", f"w{step.id}", [{"type": "text", "text": step.words}], {}
-        call = {"type": "tool_use", "id": step.id, "name": "Edit", "input": step.arguments}
+        call = {"type": "tool_use", "id": step.id, "name": step.tool, "input": step.arguments}
         yield "assistant", f"c{step.id}", [call], {}
         result = {"type": "tool_result", "tool_use_id": step.id, "content": step.result}
         shown = {"filePath": step.path, "originalFile": step.result, "structuredPatch": step.result}
@@ -83,7 +88,11 @@ def codex(turn: Turn) -> Iterator[bytes]:
             )
         arguments = json.dumps(step.arguments)
         yield _payload(
-            "response_item", type="function_call", name="edit", arguments=arguments, call_id=step.id
+            "response_item",
+            type="function_call",
+            name=step.tool,
+            arguments=arguments,
+            call_id=step.id,
         )
         yield _payload(
             "response_item", type="function_call_output", call_id=step.id, output=step.result
@@ -106,7 +115,7 @@ def copilot_cli(turn: Turn) -> Iterator[bytes]:
     transformed = f"<current_datetime>{TIME}</current_datetime>\n\n{turn.request}"
     yield _event("user.message", content=turn.request, transformedContent=transformed)
     for step in turn.steps:
-        request = {"toolCallId": step.id, "name": "edit", "arguments": step.arguments}
+        request = {"toolCallId": step.id, "name": step.tool, "arguments": step.arguments}
         yield _event(
             "assistant.message", messageId=step.id, model="m1", content=step.words,
             reasoningText=step.thinking, toolRequests=[request],
@@ -125,9 +134,9 @@ def gemini_cli(turn: Turn) -> Iterator[bytes]:
     """Yield the records of a turn; a call holds its result."""
     yield _line(id=f"u{turn.number}", timestamp=TIME, type="user", content=turn.request)
     for step in turn.steps:
-        response = {"id": step.id, "name": "edit", "response": {"output": step.result}}
+        response = {"id": step.id, "name": step.tool, "response": {"output": step.result}}
         call = {
-            "id": step.id, "name": "edit", "args": step.arguments, "status": "success",
+            "id": step.id, "name": step.tool, "args": step.arguments, "status": "success",
             "result": [{"functionResponse": response}], "resultDisplay": step.result,
         }  # fmt: skip
         thoughts = [{"subject": "Next", "description": step.thinking}] if step.thinking else []
@@ -143,7 +152,7 @@ def pi(turn: Turn) -> Iterator[bytes]:
     yield _pi(role="user", content=[{"type": "text", "text": turn.request}])
     for step in turn.steps:
         content: list[Record] = [
-            {"type": "toolCall", "id": step.id, "name": "edit", "arguments": step.arguments}
+            {"type": "toolCall", "id": step.id, "name": step.tool, "arguments": step.arguments}
         ]
         if step.words:
             content.insert(0, {"type": "text", "text": step.words})

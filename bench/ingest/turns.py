@@ -1,7 +1,7 @@
 """Turns of made-up coding sessions, the same for every format, from a seed.
 
-Lengths and shares are those of the Claude Code logs of the corpus: two thirds of the steps think, half
-of them say something, results are log-normal with a mean of 2,500 characters.
+Lengths and shares are those of the Claude Code logs of the corpus: two thirds of the steps think, a
+third says something, results are log-normal with a mean of 2,500 characters.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 STEPS = 6
-SHARE_THINKING, SHARE_WORDS = 0.64, 0.47
-THINKING, WORDS, CODE, REQUEST = 400, 450, 400, 400
+SHARE_THINKING, SHARE_WORDS = 0.64, 0.33
+THINKING, WORDS, CODE, REQUEST = 400, 450, 500, 400
 RESULT_LOG_MEAN, RESULT_LOG_SIGMA, MAX_RESULT = 6.8, 1.4, 60_000
 """Lengths in characters; those of results as the mean and deviation of their logarithm."""
 
@@ -36,6 +36,7 @@ _PLAIN_WORDS = """
     several similar specific together understand whether without
 """
 _PLAIN = _PLAIN_WORDS.split()
+_TOOLS = ("Read", "Read", "Bash", "Bash", "Bash", "Grep", "Edit", "Write")
 _VERBS = ("load", "save", "parse", "render", "merge", "split", "check", "read", "write", "find")
 _NOUNS = ("table", "graph", "block", "index", "session", "token", "window", "cache", "request")
 
@@ -44,6 +45,7 @@ class Step(NamedTuple):
     """A call with its result, and what the agent thought and said before it; "" for nothing."""
 
     id: str
+    tool: str
     thinking: str
     words: str
     path: str
@@ -82,6 +84,7 @@ def _step(rng: Random, uid: str, told: _Writer, shown: _Writer) -> Step:
     size = min(MAX_RESULT, int(rng.lognormvariate(RESULT_LOG_MEAN, RESULT_LOG_SIGMA)))
     return Step(
         f"call_{uid}",
+        rng.choice(_TOOLS),
         told.text(THINKING) if rng.random() < SHARE_THINKING else "",
         told.text(WORDS) if rng.random() < SHARE_WORDS else "",
         f"src/{rng.choice(_NOUNS)}/{_snake(rng)}.py",
