@@ -27,6 +27,7 @@ RULE_WORDS = {
     "recent": "newest",
     "coverage": "names in use",
     "expanded": "support edge",
+    "since": "came since",
 }
 """The rules of the decision log, in words."""
 

@@ -36,6 +36,7 @@ RULES = (
     "recent",  # the recency half of coverage
     "coverage",  # the marginal-gain half of coverage
     "expanded",  # pulled in by a support edge
+    "since",  # came after the selection that is served on: its prefix is still in the cache
 )
 """Rules of the decision log; ``Selection.rule`` holds indices into this tuple."""
 
@@ -223,11 +224,16 @@ def select(
     return _selected(recipe, evidence, rule)
 
 
+def limits_of(recipe: Recipe, settings: Settings, active_chars: int) -> tuple[int, int]:
+    """Return (B, what expansion may use): B = floor(beta c(V)), floor((1 + delta) B)."""
+    budget = floor(settings.beta * active_chars)
+    return budget, floor((1 + settings.delta) * budget) if recipe.expands else budget
+
+
 def _selected(recipe: Recipe, evidence: Evidence, rule: npt.NDArray[np.int8]) -> Selection:
     """Pack and expand around the protected set; fills in ``rule``."""
     table, settings = evidence.table, evidence.settings
-    budget = floor(settings.beta * table.active_chars)
-    limit = floor((1 + settings.delta) * budget) if recipe.expands else budget
+    budget, limit = limits_of(recipe, settings, table.active_chars)
     protected = _kept_chars(table, rule)
     score = _pack(recipe, evidence, rule, budget - protected)
     core = _kept_chars(table, rule)

@@ -1,0 +1,201 @@
+"""What is remembered of a selection: enough to serve it again, to extend it and to show it.
+
+A kept set is small (9 bytes a kept block) and holds no text. It names blocks by id, so it can be
+applied to a history that was re-sent, re-read or has grown.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from recap.errors import InputError
+from recap.graph.state import align
+from recap.select.policies import recipe_of
+from recap.select.relevance import known_terms, relevance
+from recap.select.selection import RULES, Selection, limits_of
+
+if TYPE_CHECKING:
+    from recap.blocks.table import BlockTable, BoolArray
+    from recap.config import Settings
+    from recap.graph.state import ContextGraph
+    from recap.select.selection import Request
+
+VERSION = 1
+ID_BYTES = 8
+SINCE = "since"
+"""Rule of a block that came after the selection it is served with."""
+
+_ID = re.compile(r"[0-9a-f]{16}")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The kept set of one selection.
+
+    Attributes:
+        settings_key: Fingerprint of everything that shaped it (settings, policy, pins): a kept set
+            is served again only under the same.
+        policy: Name of the recipe.
+        retention: beta, as its exact text.
+        blocks: Blocks of the history it was made from.
+        ids: Ids of the kept blocks, chronological.
+        rules: For each the rule that kept it.
+        last_id: Id of the last block of that history, "" for none: what follows it came since.
+    """
+
+    settings_key: bytes
+    policy: str
+    retention: str
+    blocks: int
+    ids: tuple[str, ...]
+    rules: tuple[str, ...]
+    last_id: str = ""
+
+
+class _Stored(msgspec.Struct, array_like=True, frozen=True):
+    version: int
+    settings_key: bytes
+    policy: str
+    retention: str
+    blocks: int
+    ids: bytes
+    names: list[str]
+    codes: bytes
+    last_id: str
+
+
+def kept_of(selection: Selection, settings_key: bytes) -> Kept:
+    """Return what is remembered of a selection."""
+    chosen = np.flatnonzero(selection.is_kept).tolist()
+    ids = selection.table.ids
+    return Kept(
+        settings_key=settings_key,
+        policy=selection.policy,
+        retention=str(selection.retention),
+        blocks=len(ids),
+        ids=tuple(ids[index] for index in chosen),
+        rules=tuple(RULES[selection.rule[index]] for index in chosen),
+        last_id=ids[-1] if ids else "",
+    )
+
+
+def encode(kept: Kept) -> bytes:
+    """Return the kept set as bytes."""
+    names = sorted(set(kept.rules))
+    return msgspec.msgpack.encode(
+        _Stored(
+            VERSION,
+            kept.settings_key,
+            kept.policy,
+            kept.retention,
+            kept.blocks,
+            bytes.fromhex("".join(kept.ids)),
+            names,
+            bytes(map(names.index, kept.rules)),
+            kept.last_id,
+        )
+    )
+
+
+def decode(data: bytes) -> Kept:
+    """Return the kept set that ``encode`` wrote; bytes from anyone are safe to pass.
+
+    Raises:
+        InputError: Not such bytes, or of another release.
+    """
+    try:
+        stored = msgspec.msgpack.decode(data, type=_Stored)
+        ids = tuple(stored.ids.hex(" ", ID_BYTES).split())
+        rules = tuple(stored.names[code] for code in stored.codes)
+        is_sound = (
+            stored.version == VERSION
+            and len(ids) == len(rules) <= max(stored.blocks, 0)
+            and all(map(_ID.fullmatch, ids))
+            and set(rules) <= set(RULES)
+        )
+    except (msgspec.MsgspecError, ValueError, TypeError, IndexError) as err:
+        raise InputError("not a kept set this release can read; it is selected anew") from err
+    if not is_sound:
+        raise InputError("not a kept set this release can read; it is selected anew")
+    return Kept(
+        stored.settings_key, stored.policy, stored.retention, stored.blocks, ids, rules,
+        stored.last_id,
+    )  # fmt: skip
+
+
+def again(
+    kept: Kept,
+    graph: ContextGraph,
+    table: BlockTable,
+    request: Request,
+    settings: Settings,
+    *,
+    extend: bool = False,
+) -> Selection:
+    """Return the selection of a kept set over a history, with the same blocks kept.
+
+    Blocks that the history no longer holds are missing from it. With ``extend`` everything that came
+    after the history the kept set was made from is kept as well, under the rule ``since``: the
+    served prefix then only grows, and a provider's cache of it stays good.
+
+    Scores are not remembered: importance and relevance are those of the graph and request given, and
+    ``score`` is 0.
+    """
+    recipe = recipe_of(kept.policy)
+    settings = settings.replace(retention=kept.retention)
+    seen = align(graph, table.ids)
+    terms = known_terms(recipe.terms(request.text), table.index)
+    rule = np.zeros(len(table), np.int8)
+    position = {block_id: index for index, block_id in enumerate(table.ids)}
+    for block_id, name in zip(kept.ids, kept.rules, strict=True):
+        if block_id in position:
+            rule[position[block_id]] = RULES.index(name)
+    if extend:
+        is_since = np.arange(len(table)) > _end(kept, position)
+        rule[is_since & (rule == 0)] = RULES.index(SINCE)
+    is_kept = rule >= RULES.index("protected:user")
+    budget, limit = limits_of(recipe, settings, table.active_chars)
+    cost = int(table.cost_chars[is_kept].sum())
+    return Selection(
+        table=table,
+        policy=recipe.name,
+        retention=settings.beta,
+        active_chars=table.active_chars,
+        budget_chars=budget,
+        limit_chars=limit,
+        protected_chars=_chars(table, _is_protected(rule)),
+        core_chars=cost - _chars(table, rule == RULES.index("expanded")),
+        cost_chars=cost,
+        is_kept=is_kept,
+        rule=rule,
+        score=np.zeros(len(table)),
+        importance=seen.importance,
+        relevance=relevance(table.index, terms),
+        is_stale=seen.is_stale,
+        pulled_by=np.full(len(table), -1, np.int32),
+        edge_mass=np.zeros(len(table)),
+    )
+
+
+def _end(kept: Kept, position: dict[str, int]) -> int:
+    """Return the index of the last block of the history the kept set was made from."""
+    if kept.last_id in position:
+        return position[kept.last_id]
+    known = [position[block_id] for block_id in kept.ids if block_id in position]
+    return (
+        max([kept.blocks - 1, *known]) if kept.blocks <= len(position) else max(known, default=-1)
+    )
+
+
+def _is_protected(rule: np.ndarray[tuple[int], np.dtype[np.int8]]) -> BoolArray:
+    codes = [code for code, name in enumerate(RULES) if name.startswith("protected:")]
+    return np.isin(rule, codes)
+
+
+def _chars(table: BlockTable, which: BoolArray) -> int:
+    return int(table.cost_chars[which].sum())

@@ -1,0 +1,152 @@
+"""What is known of a session: its blocks and its graph, carried from one request to the next.
+
+Pure: what was known before and the messages as they are now give what is known now. A graph is kept
+up to the turns that a later message of the person has closed; that message's turn key, a hash of
+everything before it, proves later that those turns are what they were. So a session that is seen
+turn by turn, in any number of processes, has the graph of one run over the whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from recap.blocks.segment import Segmentation, segment
+from recap.blocks.table import build_table
+from recap.capture.reuse import OBSERVER, build_graph
+from recap.errors import UsageError
+from recap.graph.state import ContextGraph
+from recap.session.moment import Moment, moment_of, prepared
+from recap.transcript.model import digest
+from recap.turns import is_real_user, is_steering
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Mapping, Sequence
+
+    from recap.blocks.table import BlockTable
+    from recap.config import Settings
+    from recap.transcript.model import Json, Message, Transcript
+    from recap.turns import Boundary, SessionKey
+
+GRAPH_SETTINGS = ("smoothing", "edge_threshold", "stale_overlap")
+"""Coefficients a graph is made with; under others it is made anew."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prior:
+    """What was known of a session before its messages are seen again.
+
+    Attributes:
+        graph: Graph of the settled turns.
+        settled_key: What proves these turns, see ``Known``; "" for nothing known.
+        table: Blocks of the history, where this process saw it.
+    """
+
+    graph: ContextGraph
+    settled_key: str = ""
+    table: BlockTable | None = None
+
+
+NOTHING = Prior(ContextGraph.empty(OBSERVER))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """What is known of a session at one moment.
+
+    Attributes:
+        moment: Its messages, where the current turn begins, and the keys.
+        whole: Blocks of all messages.
+        table: Blocks of the history, which come first among them.
+        settled: Graph of the turns that a later message of the person has closed.
+        settled_key: Hash of that message's turn key and the graph's coefficients; "" before there
+            is one.
+        graph: Graph of all turns of the history: what selection uses.
+        notes: What was changed in the history before it was cut into blocks, by kind.
+    """
+
+    moment: Moment
+    whole: Segmentation
+    table: BlockTable
+    settled: ContextGraph
+    settled_key: str
+    graph: ContextGraph
+    notes: Counter[str]
+
+    @property
+    def prior(self) -> Prior:
+        """What to begin from when the session is seen again by this process."""
+        return Prior(self.settled, self.settled_key, self.table)
+
+    def seen_by(self, graph: ContextGraph) -> Known:
+        """Return the same with a graph from elsewhere to select by.
+
+        Raises:
+            UsageError: None of the graph's blocks is in the history.
+        """
+        if graph.ids and len(self.table) and set(graph.ids).isdisjoint(self.table.ids):
+            raise UsageError(
+                f"the graph is of another session: none of its {len(graph.ids)} blocks is in this "
+                "one; build its own with `recap observe SESSION -o GRAPH`"
+            )
+        return replace(self, graph=graph)
+
+
+def known_of(
+    transcript: Transcript,
+    request: str | Mapping[str, Json] | None,
+    settings: Settings,
+    *,
+    named: SessionKey | None = None,
+    prior: Prior = NOTHING,
+) -> Known:
+    """Return what is known of a session when a request arrives; arguments as for the pipeline."""
+    moment, notes = prepared(moment_of(transcript, request, named), settings)
+    messages = moment.messages
+    whole = segment(messages)
+    history = _history(whole, moment.tail_start)
+    if prior.table is not None:
+        table = prior.table.extend(messages, history)
+    else:
+        table = build_table(messages, history)
+    keys = [_settled_key(boundary, settings) for boundary in moment.closed]
+    turns = _turns_before(messages, [boundary.message for boundary in moment.closed])
+    settled = prior.graph
+    if (prior.settled_key, settled.turns) not in zip(keys, turns, strict=True):
+        settled = NOTHING.graph
+    settled = build_graph(table, settings, turns=turns[-1] if turns else 0, graph=settled)
+    return Known(
+        moment=moment,
+        whole=whole,
+        table=table,
+        settled=settled,
+        settled_key=keys[-1] if keys else "",
+        graph=build_graph(table, settings, graph=settled),
+        notes=notes,
+    )
+
+
+def _settled_key(boundary: Boundary, settings: Settings) -> str:
+    coefficients = (str(getattr(settings, name)) for name in GRAPH_SETTINGS)
+    return digest(boundary.turn_key, *coefficients).hex()
+
+
+def _turns_before(messages: Sequence[Message], starts: Sequence[int]) -> list[int]:
+    """Return how many turns begin before each of the given messages, which ascend."""
+    turns, before, at = [], 0, 0
+    for start in starts:
+        begun = (m for m in messages[at:start] if is_real_user(m) and not is_steering(m))
+        before += sum(1 for _ in begun)
+        turns.append(before)
+        at = start
+    return turns
+
+
+def _history(whole: Segmentation, tail_start: int) -> Segmentation:
+    """Return the part of the segmentation that belongs to history."""
+    return Segmentation(
+        tuple(block for block in whole.blocks if block.refs[0].message < tail_start),
+        tuple(ref for ref in whole.fixed if ref.message < tail_start),
+        tuple(exclusion for exclusion in whole.excluded if exclusion.ref.message < tail_start),
+    )
