@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from recap.blocks.fingerprints import common_prefix, fingerprints
 from recap.blocks.part_terms import part_terms
 from recap.blocks.segment import segment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from recap.blocks.index_codec import CachedIndex
     from recap.blocks.pairing import PartRef
     from recap.blocks.segment import Block, Exclusion, Segmentation
     from recap.transcript.model import Message
@@ -59,7 +61,7 @@ class IdentifierIndex:
         terms, wrote = self.terms[: starts[-1]], self.wrote[: starts[-1]]
         # Ids are numbered by first occurrence: those of a prefix are the first ones, all of them.
         size = int(terms.max()) + 1 if len(terms) else 0
-        return _counted(self.vocabulary, size, starts, terms, wrote)
+        return counted_index(self.vocabulary, size, starts, terms, wrote)
 
     def extend(self, messages: Sequence[Message], blocks: Iterable[Block]) -> IdentifierIndex:
         """Return the index with a further row for each of ``blocks``."""
@@ -76,7 +78,7 @@ class IdentifierIndex:
             terms += every
             wrote += map(own.__contains__, every)
         starts = np.concatenate((self.starts, self.starts[-1] + np.cumsum(lengths, dtype=np.int64)))
-        return _counted(
+        return counted_index(
             vocabulary,
             len(vocabulary),
             starts,
@@ -164,17 +166,26 @@ class BlockTable:
 
 
 def build_table(
-    messages: Sequence[Message], segmentation: Segmentation | None = None
+    messages: Sequence[Message],
+    segmentation: Segmentation | None = None,
+    cached: CachedIndex | None = None,
 ) -> BlockTable:
     """Return the table of ``messages``.
 
     Args:
         messages: Messages of a transcript, in order.
         segmentation: Their blocks, or the first of them; found by ``segment`` if None.
+        cached: Index of an earlier table, from any process. The first blocks that are the same as
+            then are not read again; the result is the same as without it.
     """
     if segmentation is None:
         segmentation = segment(messages)
-    return _table(messages, segmentation, _EMPTY.extend(messages, segmentation.blocks))
+    blocks = segmentation.blocks
+    known, index = 0, _EMPTY
+    if cached is not None:
+        known = common_prefix(cached.fingerprints, fingerprints(messages, blocks))
+        index = cached.index.prefix(known)
+    return _table(messages, segmentation, index.extend(messages, blocks[known:]))
 
 
 def _table(
@@ -213,14 +224,14 @@ def _row(
     return own, sorted(every)
 
 
-def _counted(
+def counted_index(
     vocabulary: dict[str, int],
     size: int,
     starts: IntArray,
     terms: Int32Array,
     wrote: BoolArray,
 ) -> IdentifierIndex:
-    """Return the index with its counts."""
+    """Return the index with its counts, of its columns as ``IdentifierIndex`` describes them."""
     block = np.repeat(np.arange(len(starts) - 1, dtype=np.int32), np.diff(starts))
     last_use = np.zeros(size, np.int32)
     last_use[terms] = block  # of equal indices the last one counts, and blocks ascend
@@ -249,4 +260,4 @@ def _is_same_content(old: Message, new: Message) -> bool:
     ]
 
 
-_EMPTY = _counted({}, 0, np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.bool_))
+_EMPTY = counted_index({}, 0, np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.bool_))
