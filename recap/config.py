@@ -32,6 +32,7 @@ ENVIRONMENT_PREFIX = "RECAP_"
 ENVIRONMENT: Mapping[str, str] = MappingProxyType(
     {
         "RECAP_CONFIG": "settings file to read instead of recap.toml",
+        "RECAP_HOME": "folder of the store instead of the user's data folder",
         "RECAP_DEBUG": "set to 1: errors come with their traceback",
         "RECAP_CORPUS": "folder of real sessions for the tests marked corpus",
     }

@@ -19,6 +19,7 @@ PLANTS = {
     "recap/graph/planted.py": "import torch",
     "recap/transcript/planted_array.py": "import numpy",
     "recap/select/planted.py": "import rich",
+    "recap/store/planted.py": "import recap.graph.state",
 }
 
 

@@ -1,0 +1,126 @@
+"""Making a database and judging one before it is used; what is damaged is never taken as empty."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from recap.errors import StoreError
+from recap.store.database import BUSY_SECONDS, connect, transaction
+from recap.store.failures import REPAIR, translated
+from recap.store.files import (
+    Lock,
+    check_regular,
+    locked,
+    make_private,
+    make_secret,
+    new_file,
+    read_secret,
+    secret_id,
+    sync_folder,
+)
+from recap.store.migrations import APPLICATION_ID, migrate, pending
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from recap.store.files import Place
+
+
+def hold(place: Place) -> Lock:
+    """Return the shared lock on a folder that has a database, made if it had none.
+
+    Raises:
+        StoreError: The folder cannot be written, or its database is gone but its backups are not.
+    """
+    check_regular(place.database)
+    lock = Lock(place.lock, is_exclusive=False)
+    if place.database.exists():
+        return lock
+    lock.release()
+    with locked(place.lock, is_exclusive=True):
+        if not place.database.exists():
+            _make(place)
+    return Lock(place.lock, is_exclusive=False)
+
+
+def _make(place: Place) -> None:
+    remains = [*place.folder.glob("damaged-*"), *place.folder.glob("backups/*.db")]
+    if remains or place.database.with_name("recap.db-wal").exists():
+        raise StoreError(
+            f"the database of the store {place.folder} is gone but copies of it are there; {REPAIR}"
+        )
+    try:
+        secret = read_secret(place.secret) or make_secret(place.secret)
+        for left in place.folder.glob("recap.db.new-*"):  # of a process that was killed
+            left.unlink()
+        build(place.folder, secret_id(secret)).replace(place.database)
+        sync_folder(place.folder)
+    except OSError as err:
+        raise StoreError(f"cannot write {place.folder} ({err.strerror})") from err
+
+
+def build(folder: Path, secret: str) -> Path:
+    """Return a new database under a name of its own, for the caller to put in place.
+
+    Raises:
+        StoreError: It cannot be written.
+    """
+    path = folder / f"recap.db.new-{secrets.token_hex(8)}"
+    os.close(new_file(path))
+    try:
+        with closing(connect(path)) as connection:
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute("PRAGMA journal_mode = WAL")
+            with transaction(connection, "BEGIN IMMEDIATE", BUSY_SECONDS):
+                migrate(connection)
+                connection.execute("INSERT INTO meta VALUES ('secret', ?)", (secret,))
+    except sqlite3.Error as err:
+        raise translated(err, path) from err
+    return path
+
+
+def judged_secret(place: Place) -> bytes:
+    """Return the secret of a database that this release can use. Writes nothing.
+
+    Raises:
+        StoreError: The database is damaged, foreign or of a newer release, or the secret is missing
+            or another one's.
+    """
+    if place.database.stat().st_size == 0:
+        raise StoreError(f"the store {place.database} is damaged (it is empty); {REPAIR}")
+    make_private(place.database)
+    try:
+        with closing(connect(place.database, is_reader=True)) as connection:
+            return _judged(connection, place)
+    except sqlite3.Error as err:
+        raise translated(err, place.database) from err
+
+
+def _judged(connection: sqlite3.Connection, place: Place) -> bytes:
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    if application != APPLICATION_ID:
+        raise StoreError(
+            f"{place.database} is a database of another program, or damaged; {REPAIR}, or name "
+            f"another folder with RECAP_HOME"
+        )
+    pending(connection)
+    named = connection.execute("SELECT value FROM meta WHERE name = 'secret'").fetchone()
+    if named is None:
+        raise StoreError(f"the store {place.database} is damaged (no secret named); {REPAIR}")
+    secret = read_secret(place.secret)
+    if secret is None:
+        raise StoreError(
+            f"the secret of the store is missing: put {place.secret} back, or {REPAIR}, which makes "
+            f"a new one and loses the sessions"
+        )
+    if secret_id(secret) != named[0]:
+        raise StoreError(
+            f"{place.secret} is the secret of another store: put the right one back, or {REPAIR}, "
+            f"which loses the sessions"
+        )
+    make_private(place.secret)
+    return secret
