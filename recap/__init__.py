@@ -7,8 +7,8 @@ selector stands beside its policies: ``from recap.select import select``.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # as typing has it, which is not loaded for this: it would double the time
 if TYPE_CHECKING:
     from recap.config import Settings
     from recap.errors import (
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
     from recap.graph.state import ContextGraph
     from recap.select.selection import Selection
-    from recap.session import Compaction, compact
+    from recap.session import Compaction, Session, compact
     from recap.transcript.check import check
     from recap.transcript.formats import open_log
     from recap.transcript.lists import read_messages
@@ -45,6 +45,7 @@ __all__ = [
     "Repair",
     "Repaired",
     "Selection",
+    "Session",
     "Settings",
     "SettingsError",
     "StoreError",
@@ -73,7 +74,7 @@ _HOMES = {
     ),
     "recap.graph.state": ("ContextGraph",),
     "recap.select.selection": ("Selection",),
-    "recap.session": ("Compaction", "compact"),
+    "recap.session": ("Compaction", "Session", "compact"),
     "recap.transcript.check": ("check",),
     "recap.transcript.formats": ("open_log",),
     "recap.transcript.lists": ("read_messages",),

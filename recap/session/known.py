@@ -9,13 +9,14 @@ turn by turn, in any number of processes, has the graph of one run over the whol
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from recap.blocks.segment import Segmentation, segment
 from recap.blocks.table import build_table
 from recap.capture.reuse import OBSERVER, build_graph
 from recap.errors import UsageError
 from recap.graph.state import ContextGraph
+from recap.session.archive import Archive, restored
 from recap.session.moment import Moment, moment_of, prepared
 from recap.transcript.model import digest
 from recap.turns import is_real_user, is_steering
@@ -24,8 +25,10 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Mapping, Sequence
 
+    from recap.blocks.index_codec import CachedIndex
     from recap.blocks.table import BlockTable
     from recap.config import Settings
+    from recap.select.kept import Kept
     from recap.transcript.model import Json, Message, Transcript
     from recap.turns import Boundary, SessionKey
 
@@ -41,14 +44,42 @@ class Prior:
         graph: Graph of the settled turns.
         settled_key: What proves these turns, see ``Known``; "" for nothing known.
         table: Blocks of the history, where this process saw it.
+        archive: All that this process saw of the session.
+        index: The identifier index of the history, where another process made it.
     """
 
     graph: ContextGraph
     settled_key: str = ""
     table: BlockTable | None = None
+    archive: Archive | None = None
+    index: CachedIndex | None = None
 
 
 NOTHING = Prior(ContextGraph.empty(OBSERVER))
+
+
+class Memory:
+    """Where a session's past comes from. This one has none: every moment stands for itself."""
+
+    def prior(self, moment: Moment) -> Prior:
+        """Return what was known of the session before this moment."""
+        return NOTHING
+
+    def kept(self, known: Known) -> Remembered | None:
+        """Return a kept set to serve again at this moment; None: select."""
+        return None
+
+
+class Remembered(NamedTuple):
+    """A kept set to serve again.
+
+    Attributes:
+        kept: The kept set.
+        extend: What came since joins it.
+    """
+
+    kept: Kept
+    extend: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +108,8 @@ class Known:
     @property
     def prior(self) -> Prior:
         """What to begin from when the session is seen again by this process."""
-        return Prior(self.settled, self.settled_key, self.table)
+        archive = Archive(self.moment.messages, self.whole.blocks, self.moment.session.root)
+        return Prior(self.settled, self.settled_key, self.table, archive)
 
     def seen_by(self, graph: ContextGraph) -> Known:
         """Return the same with a graph from elsewhere to select by.
@@ -99,17 +131,23 @@ def known_of(
     settings: Settings,
     *,
     named: SessionKey | None = None,
-    prior: Prior = NOTHING,
+    memory: Memory | None = None,
 ) -> Known:
     """Return what is known of a session when a request arrives; arguments as for the pipeline."""
-    moment, notes = prepared(moment_of(transcript, request, named), settings)
+    moment = moment_of(transcript, request, named)
+    prior = memory.prior(moment) if memory else NOTHING
+    moment, notes = prepared(moment, settings)
+    whole = segment(moment.messages)
+    if prior.archive is not None:
+        complete = restored(moment, whole, prior.archive)
+        if complete is not moment:
+            moment, whole = complete, segment(complete.messages)
     messages = moment.messages
-    whole = segment(messages)
     history = _history(whole, moment.tail_start)
     if prior.table is not None:
         table = prior.table.extend(messages, history)
     else:
-        table = build_table(messages, history)
+        table = build_table(messages, history, prior.index)
     keys = [_settled_key(boundary, settings) for boundary in moment.closed]
     turns = _turns_before(messages, [boundary.message for boundary in moment.closed])
     settled = prior.graph

@@ -6,24 +6,25 @@ out with a reason; an exception that is no usage error is a bug of ours.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from recap.config import Settings
 from recap.errors import InvalidContextError, UsageError
 from recap.graph.state import ContextGraph
 from recap.select.alternate import alternate as alternated
-from recap.select.kept import Kept, again
+from recap.select.kept import again
 from recap.select.policies import recipe_of
 from recap.select.render import RenderOptions, render
 from recap.select.selection import Request, Selection, select
-from recap.session.known import NOTHING, Known, Prior, known_of
+from recap.session.known import Known, Memory, known_of
 from recap.session.report import Compaction, report_of
 from recap.transcript.check import check
 from recap.transcript.dialects import DIALECTS
 from recap.transcript.tree import to_object
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from recap.transcript.model import Dialect, Json, Transcript
     from recap.turns import SessionKey
 
@@ -31,12 +32,6 @@ SIZE_CODES = frozenset(
     ("request-bytes", "message-count", "content-chars", "call-count", "cache-markers")
 )
 """Findings about the size of the input: reported, never a reason to return nothing."""
-
-Remembered: TypeAlias = tuple[Kept, bool]
-"""A kept set to serve again, and whether what came since joins it."""
-
-Remember: TypeAlias = Callable[[Known], Remembered | None]
-"""Looks up what to serve again at this moment; None: select."""
 
 
 def compact_transcript(  # noqa: PLR0913 - one keyword for each thing a caller may want
@@ -51,8 +46,7 @@ def compact_transcript(  # noqa: PLR0913 - one keyword for each thing a caller m
     alternate: bool = False,
     model: str = "",
     named: SessionKey | None = None,
-    prior: Prior = NOTHING,
-    remember: Remember | None = None,
+    memory: Memory | None = None,
 ) -> Compaction:
     """Return the compaction of a transcript; arguments as for ``recap.compact``.
 
@@ -68,16 +62,15 @@ def compact_transcript(  # noqa: PLR0913 - one keyword for each thing a caller m
         model: The model the context is for, so that another model's thinking is left out; "" takes
             it from the transcript.
         named: What names the session besides its first message.
-        prior: What was known of the session before.
-        remember: Where a selection made earlier comes from.
+        memory: Where the session's past comes from.
     """
     settings = Settings() if settings is None else settings
     demand(settings, to, pins, graph)
     recipe = recipe_of(policy or settings.policy)
-    known = known_of(transcript, request, settings, named=named, prior=prior)
+    known = known_of(transcript, request, settings, named=named, memory=memory)
     if graph is not None:
         known = known.seen_by(graph)
-    selection = _selected(known, recipe.name, settings, pins, remember)
+    selection = _selected(known, recipe.name, settings, pins, memory)
     dialect = to or transcript.dialect
     has_markers = settings.markers and recipe.markers
     options = RenderOptions(dialect, selection.budget_chars if has_markers else 0, model)
@@ -115,14 +108,15 @@ def _selected(
     policy: str,
     settings: Settings,
     pins: Sequence[str],
-    remember: Remember | None,
+    memory: Memory | None,
 ) -> Selection:
     """Return the selection made earlier for this moment, or a new one."""
     arriving = Request(known.moment.request_text, known.moment.seed)
-    earlier = remember(known) if remember else None
+    earlier = memory.kept(known) if memory else None
     if earlier is not None:
-        kept, extend = earlier
-        return again(kept, known.graph, known.table, arriving, settings, extend=extend)
+        return again(
+            earlier.kept, known.graph, known.table, arriving, settings, extend=earlier.extend
+        )
     return select(known.graph, known.table, arriving, settings, policy=policy, pins=pins)
 
 

@@ -1,0 +1,110 @@
+"""Blocks a client no longer sends: condensed away, or replaced by a native compaction.
+
+This process still holds them, so they go back to where they stood, as history from before a
+compaction: they can be revived, and count nothing in the budget's base. What a person took back is
+gone. Nothing of it is written to disk.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from recap.blocks.alignment import NOT_KNOWN, align_blocks, block_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from recap.blocks.alignment import Alignment
+    from recap.blocks.segment import Block, Segmentation
+    from recap.session.moment import Moment
+    from recap.transcript.model import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """What this process saw of a session last.
+
+    Attributes:
+        messages: Its messages, those taken from an earlier archive included.
+        blocks: Their blocks.
+        root: Hash of the first message of the person, as ``SessionKey.root``.
+    """
+
+    messages: tuple[Message, ...]
+    blocks: tuple[Block, ...]
+    root: str
+
+
+def restored(moment: Moment, whole: Segmentation, archive: Archive) -> Moment:
+    """Return the moment with the blocks in it that the client no longer sends.
+
+    The very moment comes back when nothing is missing, as in a session that grows.
+    """
+    size = len(archive.blocks)
+    ids = [block.id for block in whole.blocks[:size]]
+    if ids == [block.id for block in archive.blocks]:
+        return moment
+    is_new_root = moment.session.root != archive.root
+    alignment = align_blocks(
+        block_keys(archive.messages, archive.blocks),
+        block_keys(moment.messages, whole.blocks),
+        is_new_root=is_new_root,
+    )
+    is_other = is_new_root and not _is_continued(moment, alignment)
+    if is_other or not alignment.condensed:
+        return moment
+    return _inserted(moment, _places(archive, whole, alignment))
+
+
+def _is_continued(moment: Moment, alignment: Alignment) -> bool:
+    """Return True when a list with another root goes on the session: it shares or sums it up."""
+    shares = any(index != NOT_KNOWN for index in alignment.continues)
+    return shares or any(
+        part.author == "summary" for message in moment.messages for part in message.parts
+    )
+
+
+def _places(
+    archive: Archive, whole: Segmentation, alignment: Alignment
+) -> list[tuple[int, Message]]:
+    """Return the missing messages with the index they go before, in their old order."""
+    new_of = {old: new for new, old in enumerate(alignment.continues) if old != NOT_KNOWN}
+    matched = sorted(new_of)
+    taken = {ref.message for old in matched for ref in archive.blocks[old].refs}
+    places: dict[int, int] = {}
+    for old in alignment.condensed:
+        after = bisect_left(matched, old)
+        at = 0
+        if after < len(matched):
+            at = whole.blocks[new_of[matched[after]]].refs[0].message
+        for ref in archive.blocks[old].refs:
+            if ref.message not in taken:
+                places.setdefault(ref.message, at)
+    return [
+        (at, replace(archive.messages[index], is_active=False))
+        for index, at in sorted(places.items())
+    ]
+
+
+def _inserted(moment: Moment, missing: Sequence[tuple[int, Message]]) -> Moment:
+    """Return the moment with messages inserted in its history; the current turn stays as it is."""
+    count = [0] * (len(moment.messages) + 1)
+    before: dict[int, list[Message]] = {}
+    for at, message in missing:
+        if at <= moment.tail_start:
+            before.setdefault(at, []).append(message)
+            count[at] += 1
+    moved = [index + more for index, more in enumerate(accumulate(count))]
+    messages: list[Message] = []
+    for index, message in enumerate(moment.messages):
+        messages += (*before.get(index, ()), message)
+    messages += before.get(len(moment.messages), ())
+    return replace(
+        moment,
+        messages=tuple(messages),
+        tail_start=moved[moment.tail_start],
+        closed=tuple(replace(each, message=moved[each.message]) for each in moment.closed),
+    )

@@ -1,0 +1,202 @@
+"""A session's past on its shelf: the graph of its settled turns, its index, its kept sets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from recap.blocks.index_codec import decode_index, encode_index
+from recap.errors import ConflictError, InputError
+from recap.graph.codec import decode, encode
+from recap.select import kept as kept_sets
+from recap.session.known import NOTHING, Prior
+from recap.session.shelf import Volatile
+from recap.store.rows import SelectionRow, SessionRow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from recap.graph.state import ContextGraph
+    from recap.select.kept import Kept
+    from recap.session.known import Known
+    from recap.session.moment import Moment
+    from recap.session.shelf import Shelf
+    from recap.turns import SessionKey
+
+SAVE_ATTEMPTS = 100
+"""Times a row is loaded and changed again when other processes save it first."""
+
+
+class Past:
+    """What one session has on a shelf, and what this process saw of it.
+
+    A session is named by the client's id, the agent and the root: its row is found with the first
+    moment, and anew when a native compaction replaced the root.
+    """
+
+    def __init__(self, shelf: Shelf, named: SessionKey, label: str) -> None:
+        self._shelf = shelf
+        self._named = named
+        self._label = label
+        self._tenant = shelf.key("tenant", named.tenant)
+        self._row: SessionRow | None = None
+        self._prior: Prior | None = None
+
+    @property
+    def row(self) -> SessionRow | None:
+        """The session's row as it was last loaded or saved; None before the first moment."""
+        return self._row
+
+    def enter(self, moment: Moment, format: str) -> Prior:
+        """Return what was known of the session before a moment, and take its row."""
+        session = moment.session
+        id = self._shelf.key("session", session.id, session.agent, session.root, _OBSERVER)
+        if self._row is None or self._row.id != id:
+            self._row = self._shelf.load_session(self._tenant, id) or self._new_row(id, format)
+            return self._prior or self._stored_prior(self._row)
+        return self._prior or self._stored_prior(self._row)
+
+    def kept(self, turn_key: str, settings_key: bytes) -> Kept | None:
+        """Return what a turn was given under these settings."""
+        if self._row is None or not turn_key:
+            return None
+        found = self._shelf.load_selection(self._tenant, self._row.id, self._turn(turn_key))
+        return _same(found, settings_key)
+
+    def latest(self, settings_key: bytes) -> Kept | None:
+        """Return what the last turn was given, if that was under these settings."""
+        rows = self.selections()
+        return _same(rows[0], settings_key) if rows else None
+
+    def selections(self) -> list[SelectionRow]:
+        """Return what turns were given, newest first."""
+        return self._shelf.selections(self._tenant, self._row.id) if self._row else []
+
+    def turn_of(self, row: SelectionRow, turn_keys: list[str]) -> str:
+        """Return which of the turns a selection was made for, "" for none of them."""
+        return next((key for key in turn_keys if self._turn(key) == row.turn_key), "")
+
+    def keep(self, known: Known, kept: Kept | None) -> None:
+        """Save what is known now, and what the turn was given if that is new.
+
+        Raises:
+            StoreError: It cannot be saved; what this process knows is known on.
+        """
+        self._prior = known.prior
+        selection = self._selection_row(known, kept)
+        row = self._row
+        if row is not None and not _adds(known, row) and row.rev:
+            if selection is not None:
+                self._shelf.put_selection(replace(selection, graph_rev=row.rev))
+            return
+        index = None if isinstance(self._shelf, Volatile) else encode_index(known.table)
+        graph = encode(known.settled)
+
+        def grown(row: SessionRow) -> SessionRow:
+            if row.rev and not _adds(known, row):
+                return row
+            return replace(
+                row,
+                observer=known.settled.observer,
+                observed_key=known.settled_key,
+                turns=known.settled.turns,
+                blocks=len(known.settled.ids),
+                graph=graph,
+            )
+
+        self.change(grown, selection, index)
+
+    def change(
+        self,
+        changed: Callable[[SessionRow], SessionRow],
+        selection: SelectionRow | None = None,
+        index: bytes | None = None,
+    ) -> None:
+        """Save a changed row; it is loaded and changed again when another process was first.
+
+        Raises:
+            StoreError: It cannot be saved.
+        """
+        if self._row is None:
+            return
+        for attempt in range(SAVE_ATTEMPTS):
+            row = changed(self._row)
+            if selection is not None:
+                selection = replace(selection, graph_rev=row.rev + 1)
+            try:
+                self._row = self._shelf.save_session(row, selection=selection, index=index)
+            except ConflictError:
+                if attempt == SAVE_ATTEMPTS - 1:
+                    raise
+                stored = self._shelf.load_session(self._tenant, row.id)
+                self._row = stored or replace(self._row, rev=0)
+            else:
+                return
+
+    def _stored_prior(self, row: SessionRow) -> Prior:
+        if not row.graph:
+            return NOTHING
+        try:
+            graph = decode(row.graph)
+            data = self._shelf.load_index(self._tenant, row.id)
+            index = decode_index(data) if data else None
+        except InputError:  # of another release: it is made anew
+            return NOTHING
+        return Prior(graph, row.observed_key, index=index)
+
+    def _new_row(self, id: bytes, format: str) -> SessionRow:
+        """Return a row not saved yet; it continues the session that had the client's id before."""
+        parent = self._row.id if self._row and self._row.rev else None
+        label = self._label
+        if parent is None and self._named.id:
+            rows = self._shelf.sessions(self._tenant)
+            parent = next((row.id for row in rows if row.label == label), None)
+        return SessionRow(tenant=self._tenant, id=id, parent=parent, label=label, format=format)
+
+    def _selection_row(self, known: Known, kept: Kept | None) -> SelectionRow | None:
+        if kept is None or self._row is None or not known.moment.turn_key:
+            return None
+        return SelectionRow(
+            tenant=self._tenant,
+            session=self._row.id,
+            turn_key=self._turn(known.moment.turn_key),
+            key=kept.settings_key,
+            kept=kept_sets.encode(kept),
+        )
+
+    def _turn(self, turn_key: str) -> bytes:
+        return self._shelf.key("turn", turn_key)
+
+
+_OBSERVER = NOTHING.graph.observer
+
+
+def _adds(known: Known, row: SessionRow) -> bool:
+    """Return True when what is known goes beyond the row.
+
+    A process that sees an older state of the session takes nothing from what others saved.
+    """
+    if known.settled_key == row.observed_key:
+        return False
+    if known.settled.turns >= row.turns:
+        return True
+    return not _begins(row, known.settled)
+
+
+def _begins(row: SessionRow, graph: ContextGraph) -> bool:
+    """Return True when the row's graph begins with the blocks of a shorter one."""
+    try:
+        stored = decode(row.graph)
+    except InputError:
+        return False
+    return stored.ids[: len(graph.ids)] == graph.ids
+
+
+def _same(row: SelectionRow | None, settings_key: bytes) -> Kept | None:
+    """Return the kept set of a row made under these settings."""
+    if row is None or row.key != settings_key:
+        return None
+    try:
+        return kept_sets.decode(row.kept)
+    except InputError:  # of another release: it is selected anew
+        return None
