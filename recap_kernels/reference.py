@@ -23,6 +23,7 @@ def reference(
     scale: float | None = None,
     softcap: float = 0.0,
     sinks: Tensor | None = None,
+    lse: Tensor | None = None,
 ) -> Stats:
     """Return the attention sums of one layer.
 
@@ -39,11 +40,13 @@ def reference(
         scale: Factor of the logits, a key scale included; None for 1 / sqrt(D).
         softcap: c, 0 for none.
         sinks: ``[Hq]``: logit of an extra key without value, per head.
+        lse: ``[W, Hq]``: natural log with sinks, taken for the one above; None to compute it.
 
     Raises:
         ValueError: Shapes do not fit each other or the plan.
     """
     _check_shapes(q, k, plan, kv_indices, sinks)
+    plan = plan.to("cpu")
     rows, heads, width = q.shape
     group = heads // k.shape[1]
     history = k[: plan.kv_len] if kv_indices is None else k[kv_indices.long()]
@@ -51,7 +54,7 @@ def reference(
     scale = 1 / math.sqrt(width) if scale is None else scale
     visible = plan.visible()  # [W, N]
     received = torch.zeros(rows, plan.kv_len, dtype=torch.float64)
-    lse = torch.empty(rows, heads, dtype=torch.float64)
+    out = torch.empty(rows, heads, dtype=torch.float64)
     for head in range(heads):  # one at a time: [W, N] instead of [W, Hq, N]
         z = q64[:, head] @ k64[:, head // group].T * scale
         if softcap:
@@ -59,10 +62,10 @@ def reference(
         z = z.where(visible, -torch.inf)
         if sinks is not None:
             z = torch.cat((z, sinks[head].double().cpu().expand(rows, 1)), dim=1)
-        lse[:, head] = torch.logsumexp(z, dim=1)
-        weight = torch.exp(z[:, : plan.kv_len] - lse[:, head, None])
+        out[:, head] = torch.logsumexp(z, dim=1) if lse is None else lse[:, head].double().cpu()
+        weight = torch.exp(z[:, : plan.kv_len] - out[:, head, None])
         received += weight.where(visible, 0.0)  # a row that sees nothing has lse = -inf
-    return Stats(received.sum(0), _mass(received, plan), lse)
+    return Stats(received.sum(0), _mass(received, plan), out)
 
 
 def _mass(received: Tensor, plan: StatsPlan) -> Tensor:
@@ -102,6 +105,7 @@ def finalize_reference(
         drop_first: First positions that never count.
         exclude: bool ``[N]``: tokens that never count; None for none.
     """
+    plan = plan.to("cpu")
     row_count = plan.visible().sum(0)
     counts = row_count > 0
     counts[:drop_first] = False
@@ -115,9 +119,10 @@ def finalize_reference(
     tokens = torch.bincount(token_block[counts], minlength=plan.blocks)
     row_block = plan.block_of(plan.q_pos)
     block_rows = torch.bincount(row_block[row_block >= 0], minlength=plan.blocks)
+    divisor = heads * block_rows.clamp(min=1)[:, None]
     return BlockStats(
         block_mean=total / tokens.clamp(min=1),
-        mass=stats.mass / (heads * block_rows.clamp(min=1)[:, None]),
+        mass=None if stats.mass is None else stats.mass / divisor,
         clip_value=clip_value,
         row_count=row_count,
     )
@@ -138,13 +143,13 @@ def _nearest_rank(values: Tensor, q: float) -> Tensor:
 
 
 def _segment_sum(values: Tensor, segment: Tensor, segments: int) -> Tensor:
-    return torch.zeros(segments, dtype=torch.float64).index_add_(0, segment, values)
+    return torch.zeros(segments, dtype=torch.float64).index_add_(0, segment, values.double())
 
 
 def _check_shapes(
     q: Tensor, k: Tensor, plan: StatsPlan, kv_indices: Tensor | None, sinks: Tensor | None
 ) -> None:
-    rows = plan.q_pos.numel()
+    rows = plan.rows
     if q.dim() != 3 or k.dim() != 3 or q.shape[0] != rows or q.shape[2] != k.shape[2]:
         raise ValueError(
             f"q must be [{rows}, Hq, D] and k [S, Hkv, D]; got {tuple(q.shape)}, {tuple(k.shape)}"

@@ -49,7 +49,7 @@ def test_bad_offsets_are_refused(offsets: tuple[int, ...]) -> None:
 
 
 def test_other_shapes_and_types_are_refused() -> None:
-    with pytest.raises(TypeError, match="q_pos must be int32 or int64; got torch"):
+    with pytest.raises(ValueError, match="q_pos must be int32 or int64; got torch"):
         plan(torch.zeros(2), 8)
     with pytest.raises(ValueError, match="q_pos must have one dimension"):
         plan(ints(0)[None], 8)
