@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 import re
 import tomllib
 from dataclasses import dataclass, field
@@ -19,7 +20,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
 
-from recap.errors import SettingsError
+from recap.errors import InputError, SettingsError, shown, shown_path
+from recap.files import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -243,9 +245,12 @@ def load_settings(
 
 
 def find_toml(environ: Mapping[str, str], folder: Path) -> Path | None:
-    """Return the settings file: RECAP_CONFIG, else ``folder``'s, else the user's; None for none."""
+    """Return the settings file: RECAP_CONFIG, else ``folder``'s, else the user's; None for none.
+
+    RECAP_CONFIG=/dev/null is none.
+    """
     if named := environ.get("RECAP_CONFIG"):
-        return Path(named)
+        return None if named == os.devnull else Path(named)
     import platformdirs
 
     users = platformdirs.user_config_path("recap", appauthor=False)
@@ -260,11 +265,11 @@ def unknown_variables(environ: Mapping[str, str]) -> list[str]:
 
 def _read_toml(path: Path) -> dict[str, object]:
     try:
-        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
-    except OSError as err:
-        raise SettingsError(f"cannot read {path}: {err.strerror}") from err
+        return tomllib.loads(read_file(path).decode("utf-8-sig"))
+    except InputError as err:
+        raise SettingsError(f"cannot read {err}") from err
     except (ValueError, RecursionError) as err:  # malformed, no UTF-8, nested without end
-        raise SettingsError(f"{path} is no valid TOML: {err}") from err
+        raise SettingsError(f"{shown_path(path)} is no valid TOML: {err}") from err
 
 
 def _known(name: str) -> dataclasses.Field[Any]:
@@ -274,7 +279,9 @@ def _known(name: str) -> dataclasses.Field[Any]:
 
     close = difflib.get_close_matches(name, _FIELDS, n=1)
     hint = f"; did you mean {close[0]!r}?" if close else "."
-    raise SettingsError(f"unknown setting {name!r}{hint} Settings: {', '.join(sorted(_FIELDS))}")
+    raise SettingsError(
+        f"unknown setting {shown(name)}{hint} Settings: {', '.join(sorted(_FIELDS))}"
+    )
 
 
 def _parse(spec: dataclasses.Field[Any], value: object) -> object:
@@ -290,7 +297,7 @@ def _parse(spec: dataclasses.Field[Any], value: object) -> object:
         if choices and parsed not in choices:
             raise ValueError
     except (ValueError, OverflowError):
-        raise SettingsError(f"{spec.name} must be {_allowed(spec)}; got {_shown(value)}") from None
+        raise SettingsError(f"{spec.name} must be {_allowed(spec)}; got {shown(value)}") from None
     return parsed
 
 
@@ -300,13 +307,6 @@ def _allowed(spec: dataclasses.Field[Any]) -> str:
     noun, bounds = _KINDS[str(spec.type)][1], spec.metadata["bounds"]
     text = f"{noun} {bounds}" if bounds else noun
     return f"{text}, or none" if spec.type == "int | None" else text
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, int) and abs(value) > 10**60:
-        return "a number of more than 60 digits"  # repr refuses to print the largest
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _text(value: object) -> str:

@@ -15,6 +15,36 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import os
+
+SHOWN_CHARS = 60
+"""Characters of a value that an error repeats."""
+
+SHOWN_PATH_CHARS = 200
+
+
+def shown(value: object) -> str:
+    """Return a value as an error repeats it: its ``repr``, cut to ``SHOWN_CHARS``."""
+    if isinstance(value, int) and abs(value) > 10**SHOWN_CHARS:
+        return f"a number of more than {SHOWN_CHARS} digits"  # repr refuses to print the largest
+    try:
+        text = repr(value[: SHOWN_CHARS + 1] if isinstance(value, str | bytes) else value)
+    except ValueError:  # an integer inside is too large to be printed
+        return f"a {type(value).__name__} too large to be shown"
+    return text if len(text) <= SHOWN_CHARS else f"{text[: SHOWN_CHARS - 3]}..."
+
+
+def shown_path(path: str | os.PathLike[str], most: int = SHOWN_PATH_CHARS) -> str:
+    """Return a path as a message repeats it: above ``most`` characters, cut in the middle."""
+    text = str(path)
+    if len(text) <= most:
+        return text
+    head = (most - 3) // 3
+    return f"{text[:head]}...{text[len(text) - (most - 3 - head) :]}"
+
 
 class RecapError(Exception):
     """Base class. Its text is one line for the user: what is wrong, and the next step."""

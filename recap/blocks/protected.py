@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from recap.errors import UsageError
+from recap.errors import UsageError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ def _pinned(blocks: Sequence[Block], pins: Sequence[str]) -> list[int]:
         if len(matches) != 1:
             what = "no block" if not matches else f"{len(matches)} blocks"
             raise UsageError(
-                f"pin {pin!r} names {what} of the history: give a block id as `recap explain` "
+                f"pin {shown(pin)} names {what} of the history: give a block id as `recap explain` "
                 "prints it, or a unique beginning of at least 4 characters"
             )
         found.append(matches[0])

@@ -10,12 +10,13 @@ import os
 import sys
 import traceback
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from recap import __version__
-from recap.cli.failures import PIPE_CLOSED, failure_of
+from recap.cli.failures import PIPE_CLOSED, answer_signals, end_at_once, failure_of
 from recap.cli.output import complain
 
 if TYPE_CHECKING:
@@ -91,11 +92,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its status."""
     # Nothing here multiplies matrices: numpy's BLAS need not start its threads (0.1 s of CPU).
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    answer_signals()
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command line and return its exit status. No exception leaves it."""
+    if sys.stderr is None:  # closed: there is nobody to tell
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - open until the end
+    if sys.stdout is None:
+        complain("standard output is closed")
+        return 1
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal that cannot show a character says so
             stream.reconfigure(errors="backslashreplace")
@@ -103,6 +110,7 @@ def run(arguments: Sequence[str]) -> int:
         status = recap.main(list(arguments), prog_name="recap", standalone_mode=False)
         sys.stdout.flush()
     except BaseException as err:  # noqa: BLE001 - the process edge: every error becomes one line
+        end_at_once()
         failure = failure_of(err)
         if failure.message:
             if "--debug" in arguments or os.environ.get("RECAP_DEBUG") == "1":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ import click
 
 from recap.cli.command import Command
 from recap.cli.inspect import finding_lines
-from recap.cli.options import demand_file, json_option, session_path
+from recap.cli.options import json_option, session_path, source_of
 from recap.cli.output import Line, counted, say, say_json, working
 from recap.cli.repairing import repair_file
 from recap.errors import UsageError
@@ -96,29 +95,17 @@ def command(
 
 def findings_of(path: Path | None, dialect: str) -> tuple[list[Finding], str]:
     """Return the findings of a file (None: standard input), and whose rules it was judged by."""
-    from recap.transcript.check import check, check_log
+    from recap.transcript.check import check, check_source
+    from recap.transcript.formats import read_source, recognise_source
 
-    if path is not None:
-        demand_file(path)
-        if dialect == LOG:
-            return check_log(path), LOG
-        if dialect == AUTO and (format := _format_of(path)) in UNJUDGED:
-            from recap.transcript.formats import open_log
-
-            return list(open_log(path, format=format).findings), f"{format} session"
-    data = sys.stdin.buffer.read() if path is None else path.read_bytes()
-    if dialect == LOG or (dialect == AUTO and is_log(data)):
-        return check_log(data), LOG
-    document = _document(data)
+    source = source_of(path)
+    if dialect == AUTO and (format := recognise_source(source)[0]) in UNJUDGED:
+        return list(read_source(source, format).findings), f"{format} session"
+    if dialect == LOG or (dialect == AUTO and is_log(source.read(0, source.size))):
+        return check_source(source), LOG
+    document = _document(source.read(0, source.size))
     judged_as = _dialect_of(document) if dialect == AUTO else dialect
     return check(document, judged_as), judged_as  # type: ignore[arg-type]  # one of the two
-
-
-def _format_of(path: Path) -> str:
-    """Return the format of a file; UnknownFormatError for none known."""
-    from recap.transcript.formats import recognise
-
-    return recognise(path)[0]
 
 
 def is_log(data: bytes) -> bool:

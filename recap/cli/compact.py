@@ -32,7 +32,7 @@ from recap.cli.output import (
     say_bytes,
     say_json,
 )
-from recap.cli.writing import refuse_source, write_whole
+from recap.cli.writing import refuse_inputs, write_whole
 from recap.errors import InputError
 from recap.transcript.dialects import DIALECT_NAMES, DIALECTS
 
@@ -72,7 +72,7 @@ def command(
     """
     target = Path(out) if out and out != STDIN else None
     if target is not None:
-        refuse_source(target, session.path)
+        refuse_inputs(target, {"the session": session.path, **wanted.inputs})
     transcript = session.read()
     compaction, seconds = wanted.compact(transcript, to=to, alternate=alternate)
     if not compaction.messages:

@@ -3,15 +3,45 @@
 from __future__ import annotations
 
 import errno
+import re
+import signal
 from typing import NamedTuple
 
 import click
 
-from recap.errors import RecapError, UsageError
+from recap.errors import SHOWN_CHARS, RecapError, UsageError, shown_path
 
-INTERRUPTED = 130
 PIPE_CLOSED = 141
 """What a shell reports for a program ended by SIGPIPE."""
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals that end the program after it has cleaned up."""
+
+
+class Stopped(BaseException):
+    """The program was told to end by a signal."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def answer_signals() -> None:
+    """Let the signals that are not ignored raise ``Stopped``."""
+    for number in SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _stop)
+
+
+def end_at_once() -> None:
+    """Let a further signal end the program as it is: there is nothing left to clean up."""
+    for number in SIGNALS:
+        if signal.getsignal(number) is _stop:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _stop(number: int, frame: object) -> None:
+    raise Stopped(number)
 
 
 class Failure(NamedTuple):
@@ -26,8 +56,11 @@ def failure_of(err: BaseException) -> Failure:
     match err:
         case click.exceptions.Exit():
             return Failure("", err.exit_code)
+        case Stopped():
+            told = "interrupted" if err.number == signal.SIGINT else "told to end"
+            return Failure(told, 128 + err.number)
         case KeyboardInterrupt() | click.Abort():
-            return Failure("interrupted", INTERRUPTED)
+            return Failure("interrupted", 128 + signal.SIGINT)
         case click.ClickException():
             return Failure(_click_message(err), err.exit_code)
         case UsageError():
@@ -48,8 +81,12 @@ def failure_of(err: BaseException) -> Failure:
             )
 
 
+_QUOTED = re.compile(rf"('[^']{{{SHOWN_CHARS}}})[^']+(')")
+"""A value that click repeats and that is too long for it."""
+
+
 def _click_message(err: click.ClickException) -> str:
-    message = err.format_message().strip().rstrip(".")
+    message = _QUOTED.sub(r"\1...\2", err.format_message().strip().rstrip("."))
     context = getattr(err, "ctx", None)
     if context is None:
         return message
@@ -57,7 +94,7 @@ def _click_message(err: click.ClickException) -> str:
 
 
 def _os_message(err: OSError) -> str:
-    where = f" {err.filename}" if err.filename else ""
+    where = f" {shown_path(err.filename)}" if err.filename else ""
     if err.errno == errno.ENOSPC:
         return f"no space left on the device{' for' + where if where else ''}; nothing was changed"
     return f"cannot use{where or ' a file'}: {err.strerror or err}"

@@ -17,7 +17,7 @@ from recap.cli.options import (
     settings_options,
 )
 from recap.cli.output import byte_size, counted, say, say_json
-from recap.cli.writing import refuse_source, write_whole
+from recap.cli.writing import refuse_inputs, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +42,7 @@ def command(
     from recap.graph.codec import encode
 
     target = Path(out)
-    refuse_source(target, session.path)
+    refuse_inputs(target, {"the session": session.path})
     settings, _ = settings_in_force(overrides)
     _, graph = graph_of(session.read(), settings)
     data = encode(graph)

@@ -14,7 +14,8 @@ import click
 
 from recap.cli.output import preview, working
 from recap.cli.sessions import newest_session
-from recap.errors import InputError, UsageError
+from recap.errors import InputError, UsageError, shown, shown_path
+from recap.files import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
     from recap.graph.state import ContextGraph
     from recap.session import Compaction
     from recap.transcript.model import Transcript
+    from recap.transcript.sources import Sized
 
 STDIN = "-"
+STDIN_NAME = "standard input"
 REQUEST_PREVIEW = 90
 
 
@@ -43,17 +46,14 @@ class Session:
     @property
     def name(self) -> str:
         """What to call it in messages."""
-        return str(self.path) if self.path else "standard input"
+        return str(self.path) if self.path else STDIN_NAME
 
     def read(self) -> Transcript:
         """Read it; a reader's error names what was tried."""
-        from recap.transcript.formats import open_log, read_bytes
+        from recap.transcript.formats import read_source
 
         with working(f"reading {self.name}"):
-            if self.path is None:
-                return read_bytes(sys.stdin.buffer.read(), format=self.format)
-            demand_file(self.path)
-            return open_log(self.path, format=self.format)
+            return read_source(source_of(self.path), self.format)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +65,23 @@ class Wanted:
         settings: In force for it.
         pins: Block ids to keep.
         graph_file: A graph written by ``observe``; None builds one.
+        request_file: File the request was read from, if any; "-" is standard input.
     """
 
     request: str | None
     settings: Settings
     pins: tuple[str, ...]
     graph_file: Path | None
+    request_file: str | None = None
+
+    @property
+    def inputs(self) -> dict[str, Path | None]:
+        """The files it reads besides the session, by what they are; None is standard input."""
+        read: dict[str, Path | None] = {"the graph": self.graph_file} if self.graph_file else {}
+        if self.request_file:
+            name = self.request_file
+            read["the request file"] = None if name == STDIN else Path(name)
+        return read
 
     @property
     def asked(self) -> str:
@@ -152,12 +163,13 @@ def selection_options(function: Callable[..., Any]) -> Callable[..., Any]:
             "policy": given.pop("policy"),
             "markers": False if given.pop("no_markers") else None,
         }
-        graph_file = given.pop("graph_file")
+        graph_file, request_file = given.pop("graph_file"), given.pop("request_file")
         wanted = Wanted(
-            _request_text(given.pop("request"), given.pop("request_file")),
+            _request_text(given.pop("request"), request_file),
             settings_in_force(_merged(given.pop("overrides"), named))[0],
             given.pop("pins"),
             Path(graph_file) if graph_file else None,
+            request_file,
         )
         return function(wanted=wanted, **given)
 
@@ -175,7 +187,7 @@ def settings_options(function: Callable[..., Any]) -> Callable[..., Any]:
         for pair in pairs:
             key, equals, value = pair.partition("=")
             if not equals or not key.strip():
-                raise UsageError(f"--set takes KEY=VALUE; got {pair!r}")
+                raise UsageError(f"--set takes KEY=VALUE; got {shown(pair)}")
             overrides = _merged(overrides, {key.strip(): value.strip()})
         return function(overrides=_merged(overrides, {"observer": observer}), **given)
 
@@ -198,18 +210,27 @@ def read_graph(path: Path) -> ContextGraph:
     """Read a graph that ``recap observe`` wrote."""
     from recap.graph.codec import decode
 
-    demand_file(path)
-    return decode(path.read_bytes())
+    return decode(read_file(path))
 
 
-def demand_file(path: Path) -> None:
-    """Raise InputError for a path that cannot be read as a file."""
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; name a file in it")
-    if not path.exists():
-        raise InputError(f"there is no file {path}; `recap inspect --latest` takes the newest one")
-    if path.is_char_device() or path.is_block_device():
-        raise InputError(f"{path} is a device; give a file, or - for standard input")
+def read_stdin() -> bytes:
+    """Return all of standard input; InputError when it is closed."""
+    if sys.stdin is None:
+        raise InputError("standard input is closed; name a file instead of -")
+    return sys.stdin.buffer.read()
+
+
+def source_of(path: Path | None) -> Sized:
+    """Open a session, None for standard input; InputError says what to do instead."""
+    from recap.transcript.sources import ByteSource, open_source
+
+    if path is None:
+        return ByteSource(read_stdin(), STDIN_NAME)
+    if "\0" in str(path) or not os.path.lexists(path):
+        raise InputError(
+            f"there is no file {shown_path(path)}; `recap inspect --latest` takes the newest session"
+        )
+    return open_source(path)
 
 
 def _merged(overrides: Mapping[str, object], more: Mapping[str, object]) -> dict[str, object]:
@@ -219,7 +240,7 @@ def _merged(overrides: Mapping[str, object], more: Mapping[str, object]) -> dict
         if value is None:
             continue
         if name in merged:
-            raise UsageError(f"setting {name!r} is given twice")
+            raise UsageError(f"setting {shown(name)} is given twice")
         merged[name] = value
     return merged
 
@@ -235,12 +256,8 @@ def _request_text(request: str | None, request_file: str | None) -> str | None:
 
 
 def _file_text(name: str) -> str:
-    if name == STDIN:
-        data = sys.stdin.buffer.read()
-    else:
-        demand_file(Path(name))
-        data = Path(name).read_bytes()
+    data = read_stdin() if name == STDIN else read_file(Path(name))
     try:
         return data.decode("utf-8-sig").strip()
     except UnicodeDecodeError:
-        raise InputError(f"the request in {name} is no UTF-8 text") from None
+        raise InputError(f"the request in {shown_path(name)} is no UTF-8 text") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -10,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from recap.cli.inspect import SHOWN_FINDINGS, finding_lines
-from recap.cli.options import demand_file
+from recap.cli.options import source_of
 from recap.cli.output import Element, Line, byte_size, counted, say, say_json, working
-from recap.cli.writing import refuse_source, write_whole
+from recap.cli.writing import refuse_inputs, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,17 +33,13 @@ def repair_file(
     error.
     """
     from recap.transcript.check import finding_to_json
-    from recap.transcript.repair import LISTS, repair
+    from recap.transcript.repair import LISTS, repair_source
 
     quarantine = out.with_name(out.name + QUARANTINE)
     for target in (out, quarantine):
-        refuse_source(target, path)
+        refuse_inputs(target, {"the session": path})
     with working("repairing"):
-        if path is None:
-            repaired = repair(sys.stdin.buffer.read(), format)
-        else:
-            demand_file(path)
-            repaired = repair(path, format)
+        repaired = repair_source(source_of(path), format)
         findings = findings_in(repaired)
         taken = sum(len(piece) for piece in repaired.quarantine())
         if not dry_run:

@@ -1,28 +1,41 @@
-"""Files the command line writes: whole or not at all, for the user alone, never over the source."""
+"""Files the command line writes: whole or not at all, for the user alone, never over an input."""
 
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recap.errors import UsageError
+from recap.errors import UsageError, shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def refuse_source(out: Path, source: Path | None) -> None:
-    """Raise UsageError when ``out`` is the file the session is read from (None: standard input)."""
-    with suppress(OSError):
-        read = os.fstat(0) if source is None else source.stat()
-        if os.path.samestat(read, out.stat()) and out.is_file():
+def refuse_inputs(out: Path, inputs: dict[str, Path | None]) -> None:
+    """Raise UsageError when ``out`` is a file that is read, under whatever name.
+
+    ``inputs`` are the files an invocation reads, by what they are to the user; None is standard
+    input. The settings file in use is always among them.
+    """
+    from recap.config import find_toml
+
+    settings = find_toml(os.environ, Path.cwd())
+    for what, path in (inputs | ({"the settings file": settings} if settings else {})).items():
+        if _is_same(out, path):
             raise UsageError(
-                f"{out} is the session itself, and Recap never changes a session; "
+                f"{shown_path(out)} is {what} itself, and Recap never changes a file it reads; "
                 "name another file with -o"
             )
+
+
+def _is_same(out: Path, path: Path | None) -> bool:
+    with suppress(OSError):
+        read = os.fstat(0) if path is None else path.stat()
+        return os.path.samestat(read, out.stat()) and out.is_file()
+    return False
 
 
 def write_whole(out: Path, data: bytes | Iterable[bytes]) -> None:
@@ -38,20 +51,24 @@ def write_whole(out: Path, data: bytes | Iterable[bytes]) -> None:
             stream.writelines(pieces)
         return
     if target.is_dir():
-        raise UsageError(f"{out} is a folder; name a file with -o")
+        raise UsageError(f"{shown_path(out)} is a folder; name a file with -o")
     if not target.parent.is_dir():
-        raise UsageError(f"there is no folder {target.parent}; make it first")
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as stream:
+        raise UsageError(f"there is no folder {shown_path(target.parent)}; make it first")
+    temporary = target.with_name(f".recap-{secrets.token_hex(8)}")
+    try:  # named before it is made: a signal finds nothing that is not taken away again
+        with open(temporary, "xb", opener=_private) as stream:
             stream.writelines(pieces)
             stream.flush()
             os.fsync(stream.fileno())
-        Path(temporary).replace(target)
+        temporary.replace(target)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     _sync_folder(target.parent)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from recap.errors import InputError, UnknownFormatError, UsageError
+from recap.errors import InputError, UnknownFormatError, UsageError, shown
 from recap.transcript import (
     aider,
     anthropic,
@@ -264,7 +264,12 @@ def recognise(path: str | os.PathLike[str]) -> tuple[str, str]:
         InputError: There is no such file, or it cannot be read.
         UnknownFormatError: It is of no known format.
     """
-    given = Input(open_source(Path(path), held_bytes=0))
+    return recognise_source(open_source(Path(path), held_bytes=0))
+
+
+def recognise_source(source: Sized) -> tuple[str, str]:
+    """Return the name of a source's format and what shows it; see ``recognise``."""
+    given = Input(source)
     if given.is_blank:
         return EMPTY, "the input is empty"
     format, evidence = _recognised(given)
@@ -293,7 +298,7 @@ def _named(name: str) -> Format:
     for format in FORMATS:
         if format.name == ALIASES.get(name, name):
             return format
-    raise UsageError(f"unknown format {name!r}: use one of {', '.join(READ)}")
+    raise UsageError(f"unknown format {shown(name)}: use one of {', '.join(READ)}")
 
 
 def _refusal(given: Input) -> InputError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from recap.errors import UsageError
+from recap.errors import UsageError, shown
 from recap.transcript import (
     anthropic,
     gemini_contents,
@@ -51,7 +51,7 @@ def read_messages(
         UsageError: The dialect is unknown, or ``messages`` is neither a list nor a mapping.
     """
     if dialect not in ("auto", *READERS):
-        raise UsageError(f"unknown dialect {dialect!r}: use {', '.join(READERS)} or auto")
+        raise UsageError(f"unknown dialect {shown(dialect)}: use {', '.join(READERS)} or auto")
     findings: list[Finding] = []
     document = _document(messages, findings)
     found, evidence = dialect_of(document)

@@ -10,7 +10,8 @@ import stat
 import weakref
 from typing import TYPE_CHECKING, Protocol
 
-from recap.errors import InputError
+from recap.errors import InputError, shown_path
+from recap.files import open_file, read_pipe
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,34 +97,18 @@ class FileSource:
 
 
 def open_source(path: Path, *, held_bytes: int = HELD_BYTES) -> ByteSource | FileSource:
-    """Open a file for reading. Raises InputError when it is missing, a folder or unreadable.
+    """Open a file for reading; raises InputError for what ``open_file`` refuses.
 
     A file of up to ``held_bytes`` is read into memory; a pipe is read to its end.
     """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-    except OSError as err:
-        reason = "no such file" if isinstance(err, FileNotFoundError) else err.strerror
-        raise InputError(f"{path}: {reason}") from err
-    except ValueError as err:  # a NUL in the path
-        raise InputError(f"{str(path)!r}: no such file") from err
-    status = os.fstat(descriptor)
-    name = str(path)
+    descriptor, status = open_file(path)
+    name = shown_path(path)
     if stat.S_ISREG(status.st_mode):
         source = FileSource(descriptor, status.st_size, name)
         if source.size > held_bytes:
             return source
         return ByteSource(source.read(0, source.size), name)
     try:
-        if stat.S_ISDIR(status.st_mode):
-            raise InputError(f"{path}: is a folder, not a file")
-        return ByteSource(_read_to_end(descriptor), name)
+        return ByteSource(read_pipe(descriptor), name)
     finally:
         os.close(descriptor)
-
-
-def _read_to_end(descriptor: int) -> bytes:
-    pieces = []
-    while piece := os.read(descriptor, CHUNK_BYTES):
-        pieces.append(piece)
-    return b"".join(pieces)

@@ -120,7 +120,7 @@ def test_the_session_itself_is_refused(cli: Cli, session: Path, tmp_path: Path, 
     (tmp_path / "link.jsonl").symlink_to(session)
     result = cli("check", "session.jsonl", "--repair", out)
     assert result.status == 2
-    assert "never changes a session" in result.err
+    assert "never changes a file it reads" in result.err
     assert session.read_bytes() == BROKEN
 
 

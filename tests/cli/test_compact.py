@@ -80,7 +80,7 @@ def test_the_session_is_never_overwritten(cli: Cli, demo: Path, tmp_path: Path, 
         out.hardlink_to(session)
     result = cli("compact", str(session), "-o", str(out))
     assert result.status == 2
-    assert "never changes a session" in result.err
+    assert "never changes a file it reads" in result.err
     assert session.read_bytes() == demo.read_bytes()
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import errno
+import signal
 
 import click
 import pytest
 
-from recap.cli.failures import failure_of
+from recap.cli.failures import Stopped, failure_of
 from recap.errors import InputError, InvalidContextError, RecapError, SettingsError, UsageError
 
 
@@ -32,6 +33,17 @@ def test_a_closed_pipe_is_no_message() -> None:
 @pytest.mark.parametrize("err", [KeyboardInterrupt(), click.Abort()])
 def test_an_interrupt_is_130(err: BaseException) -> None:
     assert failure_of(err).status == 130
+
+
+def test_a_signal_is_the_status_a_shell_gives_it() -> None:
+    assert failure_of(Stopped(signal.SIGINT)) == ("interrupted", 130)
+    assert failure_of(Stopped(signal.SIGTERM)).status == 143
+
+
+def test_a_huge_value_that_click_repeats_is_cut() -> None:
+    message, status = failure_of(click.UsageError(f"Invalid value: '{'x' * 5000}' is not one of"))
+    assert len(message) < 120
+    assert status == 2
 
 
 def test_a_file_that_may_not_be_read_is_named() -> None:

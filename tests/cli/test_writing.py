@@ -6,11 +6,17 @@ import os
 import stat
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from recap.cli.writing import refuse_source, write_whole
+from recap.cli.writing import refuse_inputs, write_whole
 from recap.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.cli.conftest import Cli
 
 
 def test_a_file_is_written_for_the_owner_alone(tmp_path: Path) -> None:
@@ -65,10 +71,54 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
         write_whole(tmp_path / "gone" / "out", b"data")
 
 
-def test_the_source_is_refused_and_another_file_is_not(tmp_path: Path) -> None:
+def test_an_input_is_refused_and_another_file_is_not(tmp_path: Path) -> None:
     source = tmp_path / "session.jsonl"
     source.touch()
-    refuse_source(tmp_path / "other", source)
-    refuse_source(source, None)
-    with pytest.raises(UsageError, match="never changes"):
-        refuse_source(Path(os.path.relpath(source)), source)
+    refuse_inputs(tmp_path / "other", {"the session": source})
+    refuse_inputs(source, {"the session": None})
+    with pytest.raises(UsageError, match=r"is the session itself, and Recap never changes"):
+        refuse_inputs(Path(os.path.relpath(source)), {"the session": source})
+
+
+@pytest.mark.parametrize("make", [os.symlink, os.link])
+def test_another_name_of_an_input_is_the_input(
+    tmp_path: Path, make: Callable[[Path, Path], None]
+) -> None:
+    source, other = tmp_path / "session.jsonl", tmp_path / "other"
+    source.touch()
+    make(source, other)
+    with pytest.raises(UsageError, match="is the session itself"):
+        refuse_inputs(other, {"the session": source})
+
+
+def test_a_long_name_is_written(tmp_path: Path) -> None:
+    out = tmp_path / ("n" * 255)
+    write_whole(out, b"data")
+    assert out.read_bytes() == b"data"
+
+
+@pytest.mark.parametrize("inputs", [("--request-file", "rq"), ("--graph", "g")])
+def test_no_command_overwrites_what_it_reads(
+    cli: Cli, demo: Path, tmp_path: Path, inputs: tuple[str, str]
+) -> None:
+    option, name = inputs
+    assert cli("observe", str(demo), "-o", "g").status == 0
+    (tmp_path / "rq").write_text("go on")
+    before = (tmp_path / name).read_bytes()
+    result = cli("compact", str(demo), option, name, "-o", name)
+    assert result.status == 2
+    assert "never changes a file it reads" in result.err
+    assert (tmp_path / name).read_bytes() == before
+
+
+@pytest.mark.parametrize("command", ["compact", "observe"])
+def test_the_settings_in_use_are_not_overwritten(
+    cli: Cli, demo: Path, tmp_path: Path, command: str
+) -> None:
+    for name, env in (("recap.toml", {}), ("mine.toml", {"RECAP_CONFIG": "mine.toml"})):
+        (tmp_path / name).write_text("rows = 8\n")
+        result = cli(command, str(demo), "-o", name, **env)
+        assert result.status == 2
+        assert "is the settings file itself" in result.err
+    copy = cli("check", str(demo), "--repair", "recap.toml")
+    assert copy.status == 2

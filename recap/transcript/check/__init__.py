@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from recap.errors import UsageError
+from recap.errors import UsageError, shown
 from recap.transcript.check.anthropic import check_anthropic
 from recap.transcript.check.claude_code import check_claude_code
 from recap.transcript.check.dialect import detect
@@ -28,8 +28,9 @@ from recap.transcript.sources import ByteSource, open_source
 
 if TYPE_CHECKING:
     from recap.transcript.model import Dialect, Finding, Json
+    from recap.transcript.sources import Sized
 
-__all__ = ["RULES", "Rule", "check", "check_log", "dialect_of", "finding_to_json"]
+__all__ = ["RULES", "Rule", "check", "check_log", "check_source", "dialect_of", "finding_to_json"]
 
 LIST_KEYS = ("messages", "traj", "input", "contents")
 """Keys under which documents hold their message list."""
@@ -66,7 +67,7 @@ def check(
         UsageError: The dialect is unknown.
     """
     if dialect not in ("auto", *_CHECKS):
-        raise UsageError(f"unknown dialect {dialect!r}: use {', '.join(_CHECKS)} or auto")
+        raise UsageError(f"unknown dialect {shown(dialect)}: use {', '.join(_CHECKS)} or auto")
     document = messages if isinstance(messages, Mapping) else {}
     items = _list_in(messages)
     chosen = dialect_of(messages) if dialect == "auto" else dialect
@@ -100,8 +101,12 @@ def check_log(log: str | Path | bytes) -> list[Finding]:
     Raises:
         InputError: The file cannot be read.
     """
+    return check_source(ByteSource(log) if isinstance(log, bytes) else open_source(Path(log)))
+
+
+def check_source(source: Sized) -> list[Finding]:
+    """Return what ``check_log`` does, of a source."""
     report = Report("claude-code")
-    source = ByteSource(log) if isinstance(log, bytes) else open_source(Path(log))
     check_claude_code(source, report)
     return report.in_order()
 

@@ -89,7 +89,13 @@ def repair(data: bytes | str | os.PathLike[str], format: str | None = None) -> R
         InputError: It cannot be read, is a document of another kind, or a text would be lost.
         UsageError: ``format`` names no format.
     """
-    work = _Work(ByteSource(data) if isinstance(data, bytes) else open_source(Path(data)))
+    source = ByteSource(data) if isinstance(data, bytes) else open_source(Path(data))
+    return repair_source(source, format)
+
+
+def repair_source(source: Sized, format: str | None = None) -> Repaired:
+    """Return a repaired copy of the session a source holds; see ``repair``."""
+    work = _Work(source)
     work.apply(close_list(work.source))
     found, told = _told(read_source(work.source, format))
     closed = work.source
