@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 NOT_KNOWN = -1
 
+_AGENT_KINDS = ("tools", "reply")
+
 Pair: TypeAlias = tuple[int, int]
 """Index of a known block, index of the new block that continues it."""
 
@@ -77,6 +79,9 @@ def align_blocks(
     pair up when both sides hold the same kinds and tools in the same order. After the last of them
     nothing does: there a rewritten request cannot be told from another one.
 
+    A history goes on behind what is missing when a block the agent made is still there: a person may
+    say the same words again after taking a turn back.
+
     O(n log n) in the blocks of both lists, linear as far as one continues the other; deterministic.
 
     Args:
@@ -94,7 +99,10 @@ def align_blocks(
         if _shapes(known, old_gap) == _shapes(new, new_gap):
             match.take(zip(old_gap, new_gap, strict=True))
     missing = match.open_known()
-    last = max(match.continues, default=NOT_KNOWN)
+    last = max(
+        (old for old in match.continues if old < prefix or known[old].kind in _AGENT_KINDS),
+        default=NOT_KNOWN,
+    )
     return Alignment(
         prefix=prefix,
         continues=tuple(match.continues),

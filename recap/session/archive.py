@@ -106,5 +106,6 @@ def _inserted(moment: Moment, missing: Sequence[tuple[int, Message]]) -> Moment:
         moment,
         messages=tuple(messages),
         tail_start=moved[moment.tail_start],
+        own=moved[moment.own],
         closed=tuple(replace(each, message=moved[each.message]) for each in moment.closed),
     )

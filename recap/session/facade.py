@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from recap.session.moment import Moment
     from recap.session.report import Compaction
     from recap.session.shelf import Shelf
+    from recap.store import SessionRow
     from recap.transcript.model import Dialect, Json
 
 
@@ -98,6 +99,11 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def row(self) -> SessionRow | None:
+        """The session's row as it was last loaded or saved; None before the first request."""
+        return self._past.row
 
     def compact(  # noqa: PLR0913 - as ``recap.compact``
         self,

@@ -108,7 +108,9 @@ class Known:
     @property
     def prior(self) -> Prior:
         """What to begin from when the session is seen again by this process."""
-        archive = Archive(self.moment.messages, self.whole.blocks, self.moment.session.root)
+        moment, end = self.moment, self.moment.own
+        own = tuple(block for block in self.whole.blocks if block.refs[0].message < end)
+        archive = Archive(moment.messages[:end], own, moment.session.root)
         return Prior(self.settled, self.settled_key, self.table, archive)
 
     def seen_by(self, graph: ContextGraph) -> Known:

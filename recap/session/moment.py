@@ -26,6 +26,7 @@ class Moment:
         tail_start: Index of the message the current turn begins with.
         turn_key: Key of the turn the selection holds for; "" without a real user message.
         session: What names the session.
+        own: How many messages are the session's own: all but a request that is given apart.
         closed: Messages of the session itself, without a request that is given apart, that begin a
             turn: each proves by its key that the turns before it are what they were.
     """
@@ -34,6 +35,7 @@ class Moment:
     tail_start: int
     turn_key: str
     session: SessionKey
+    own: int
     closed: tuple[Boundary, ...]
 
     @property
@@ -83,7 +85,7 @@ def moment_of(
         tail_start, turn_key = 0, ""
     root = found[0].turn_key if found else ""
     session = replace(named or SessionKey("", "", "", ""), root=root)
-    return Moment(messages, tail_start, turn_key, session, closed)
+    return Moment(messages, tail_start, turn_key, session, size, closed)
 
 
 def _request_messages(request: str | Mapping[str, Json], dialect: Dialect) -> tuple[Message, ...]:

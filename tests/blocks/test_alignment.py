@@ -92,9 +92,14 @@ def test_a_block_rewritten_between_two_others_keeps_its_place():
 
 @pytest.mark.parametrize("gap", ["r9", "t9", "t9 t8", "r9 t9", "t9 r9 r8", "m9"])
 def test_a_gap_of_another_shape_is_no_rewriting(gap):
-    found = aligned("u1 t1 r1 u2", f"u1 {gap} u2")
-    assert found.continues == (0, *[NOT_KNOWN] * len(gap.split()), 3)
+    found = aligned("u1 t1 r1 u2 r2", f"u1 {gap} u2 r2")
+    assert found.continues == (0, *[NOT_KNOWN] * len(gap.split()), 3, 4)
     assert found.condensed == (1, 2)
+
+
+def test_the_same_words_after_a_turn_was_taken_back_bring_nothing_back():
+    found = aligned("u1 r1 u2 t2 u3 r3", "u1 r1 u9 u3")
+    assert (found.condensed, found.rewound) == ((), (2, 3, 5))
 
 
 def test_another_tool_is_another_block():

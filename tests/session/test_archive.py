@@ -1,0 +1,91 @@
+"""Blocks a client no longer sends can come back; what a person took back cannot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import recap
+from recap.session import Compaction, Session
+from tests.testing import conversation
+
+SUMMARY = "This session is being continued from a previous conversation that ran out of context."
+
+
+def history(turns: int = 6) -> list[dict[str, Any]]:
+    return conversation(turns)
+
+
+def ask(words: str) -> dict[str, Any]:
+    return {"role": "user", "content": words}
+
+
+def revived(done: Compaction) -> set[str]:
+    table = done.table
+    return {id for id, active in zip(table.ids, table.is_active, strict=True) if not active}
+
+
+def test_the_middle_a_condenser_took_out_stays_selectable() -> None:
+    messages = history()
+    condensed = [*messages[:7], *messages[-7:]]
+    with Session() as session:
+        before = session.compact(messages, "next")
+        done = session.compact(condensed, "and now")
+    assert done.table.ids[: len(before.table)] == before.table.ids
+    assert revived(done)
+    assert done.selection.active_chars == recap.compact(condensed, "and now").selection.active_chars
+
+
+def test_a_condensed_block_is_kept_when_it_is_asked_for() -> None:
+    messages = history(8)
+    condensed = [*messages[:7], *messages[-7:]]
+    with Session() as session:
+        session.compact(messages, "next")
+        done = session.compact(condensed, "look at module_3.py again", retention=0.9)
+    assert done.report.revived_blocks > 0
+    assert recap.check(done.messages, "anthropic") == []
+
+
+def test_a_native_compaction_keeps_the_old_blocks_selectable() -> None:
+    messages = history()
+    compacted = [ask(f"{SUMMARY} The summary is: modules were fixed."), *history(9)[-7:]]
+    with Session("s") as session:
+        before = session.compact(messages, "next")
+        done = session.compact(compacted, "and now")
+    assert set(before.table.ids) <= set(done.table.ids)
+    assert revived(done) == set(before.table.ids)
+
+
+def test_another_conversation_under_the_same_id_shares_nothing() -> None:
+    with Session("s") as session:
+        session.compact(history(), "next")
+        done = session.compact([ask("What is the capital of France?")])
+    assert len(done.table) == 0
+
+
+def test_a_rewound_tail_is_gone() -> None:
+    messages = history()
+    other = [*messages[:14], ask("no, do it in rust"), {"role": "assistant", "content": "fine"}]
+    with Session() as session:
+        session.compact(messages, "next")
+        done = session.compact(other, "and now")
+    assert done.table.ids == recap.compact(other, "and now").table.ids
+
+
+def test_the_archive_lasts_while_the_session_goes_on() -> None:
+    messages = history(8)
+    condensed = [*messages[:7], *messages[-14:]]
+    with Session() as session:
+        session.compact(messages, "next")
+        first = session.compact(condensed, "and now")
+        more = [*condensed, ask("and now"), *history(9)[-6:]]
+        second = session.compact(more, "and then")
+    assert revived(first) == revived(second) != set()
+
+
+def test_turn_keys_do_not_depend_on_the_archive() -> None:
+    messages = history()
+    condensed = [*messages[:7], *messages[-7:]]
+    with Session() as session:
+        session.compact(messages, "next")
+        done = session.compact(condensed)
+    assert done.report.turn_key == recap.compact(condensed).report.turn_key
