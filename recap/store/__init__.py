@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+from recap.store.history import Chain, Collected, History
 from recap.store.rows import SelectionRow, SessionRow
+from recap.store.snapshots import BranchRow, SideFile, SnapshotRow
 from recap.store.store import Store
 
-__all__ = ["SelectionRow", "SessionRow", "Store"]
+__all__ = [
+    "BranchRow",
+    "Chain",
+    "Collected",
+    "History",
+    "SelectionRow",
+    "SessionRow",
+    "SideFile",
+    "SnapshotRow",
+    "Store",
+]

@@ -36,6 +36,8 @@ def connect(
         uri=True, timeout=seconds, isolation_level=None, check_same_thread=False,
     )  # fmt: skip
     connection.execute(f"PRAGMA query_only = {int(is_reader)}")
+    connection.execute("PRAGMA temp_store = MEMORY")  # no copies in a folder of others
+    connection.execute("PRAGMA secure_delete = FAST")
     connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}")
     return connection
 
@@ -96,7 +98,7 @@ class Database:
         self._registry = threading.Lock()
         self._readers: dict[threading.Thread, _Held] = {}
         self._written = _Held()
-        self._is_durable: bool | None = None
+        self._durable: bool | None = None
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="recap-store")
 
     def read(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
@@ -115,12 +117,12 @@ class Database:
 
             return patiently(once, self._seconds)
 
-    def write(self, work: Callable[[sqlite3.Connection], _T], *, is_durable: bool = True) -> _T:
+    def write(self, work: Callable[[sqlite3.Connection], _T], *, durable: bool = True) -> _T:
         """Return ``work(connection)``, run by the writer thread in a transaction of its own.
 
         Args:
             work: What to write. An error it raises undoes the transaction and is raised here.
-            is_durable: Whether the transaction survives a power cut; if not, it still survives the
+            durable: Whether the transaction survives a power cut; if not, it still survives the
                 end of the process.
 
         Raises:
@@ -128,19 +130,29 @@ class Database:
         """
         self._demand_open()
         try:
-            return self._writer.submit(self._transact, work, is_durable).result()
+            return self._writer.submit(self._transact, work, durable).result()
         except RuntimeError as err:  # closed by another thread since the check
             self._demand_open(err)
             raise
 
-    def _transact(self, work: Callable[[sqlite3.Connection], _T], is_durable: bool) -> _T:
+    def _transact(self, work: Callable[[sqlite3.Connection], _T], durable: bool) -> _T:
         with self._written.lock, self._translating():
             connection = self._connected(self._written, is_reader=False)
-            if is_durable is not self._is_durable:
-                connection.execute(f"PRAGMA synchronous = {'FULL' if is_durable else 'NORMAL'}")
-                self._is_durable = is_durable
+            if durable is not self._durable:
+                connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+                self._durable = durable
             with transaction(connection, "BEGIN IMMEDIATE", self._seconds):
                 return work(connection)
+
+    def empty_log(self) -> None:
+        """Move the write-ahead log into the database, as far as readers allow, and cut it."""
+        self._demand_open()
+        self._writer.submit(self._checkpoint).result()
+
+    def _checkpoint(self) -> None:
+        with self._written.lock, self._translating():
+            connection = self._connected(self._written, is_reader=False)
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def close(self) -> None:
         """Close all connections; harmless when that has happened."""

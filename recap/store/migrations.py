@@ -57,7 +57,7 @@ MIGRATIONS = (
             id TEXT PRIMARY KEY NOT NULL, name TEXT NOT NULL, description TEXT NOT NULL,
             tags TEXT NOT NULL, created REAL NOT NULL, agent TEXT NOT NULL, session TEXT NOT NULL,
             project TEXT NOT NULL, versions TEXT NOT NULL, root BLOB, sha256 BLOB NOT NULL,
-            bytes INTEGER NOT NULL, lines INTEGER NOT NULL, messages TEXT NOT NULL, parent TEXT,
+            size INTEGER NOT NULL, lines INTEGER NOT NULL, messages TEXT NOT NULL, parent TEXT,
             is_active INTEGER NOT NULL, graph_rev INTEGER NOT NULL, sides TEXT NOT NULL,
             seal BLOB NOT NULL)""",
         "CREATE INDEX snapshots_by_parent ON snapshots (parent)",

@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, fields
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from recap.errors import StoreError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Container
 
 KEY_BYTES = 16
 TEXT_LIMIT = 4096
@@ -94,11 +97,11 @@ def check_bytes(name: str, value: object, low: int, high: int) -> None:
         raise UsageError(f"{name} must be {low} to {high} bytes, got {_shown(value)}")
 
 
-def check_values(row: object) -> None:
+def check_values(row: object, *, but: Container[str] = ()) -> None:
     """Raise UsageError for a text too long, a number SQLite cannot hold, or another type."""
     for field in fields(row):  # type: ignore[arg-type]
         value = getattr(row, field.name)
-        if not _is_storable(value):
+        if field.name not in but and not _is_storable(value):
             raise UsageError(f"{field.name} cannot be stored: got {_shown(value)}")
 
 

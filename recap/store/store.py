@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from recap.store import sessions
 from recap.store.database import Database
 from recap.store.files import Place, make_folder, store_folder
+from recap.store.history import History
 from recap.store.migrations import migrate
 from recap.store.opening import hold, judged_secret
 from recap.store.rows import KEY_BYTES, check_bytes, check_key
@@ -82,6 +83,11 @@ class Store:
         """The folder of the store."""
         return self._place.folder
 
+    @property
+    def history(self) -> History:
+        """Snapshots, branches and the bytes behind them."""
+        return History(self._database, self._clock)
+
     def key(self, *pieces: str | bytes) -> bytes:
         """Return 16 bytes that stand for the pieces in this store and in no other.
 
@@ -106,7 +112,7 @@ class Store:
         *,
         selection: SelectionRow | None = None,
         index: bytes | None = None,
-        is_durable: bool = True,
+        durable: bool = True,
     ) -> SessionRow:
         """Store a session, all of it or nothing, and return it with its next revision.
 
@@ -114,7 +120,7 @@ class Store:
             row: The session; ``rev`` as it was loaded, 0 for a new one.
             selection: Kept as by ``put_selection``.
             index: New index cache, not kept above 8 MiB; None leaves the one that is stored.
-            is_durable: False leaves a power cut the chance to undo the last saves, for speed.
+            durable: False leaves a power cut the chance to undo the last saves, for speed.
 
         Raises:
             ConflictError: Another process saved or removed the session since: load it again.
@@ -134,7 +140,7 @@ class Store:
                 sessions.save_index(connection, row.tenant, row.id, index)
             return saved
 
-        return self._database.write(save, is_durable=is_durable)
+        return self._database.write(save, durable=durable)
 
     def sessions(self, tenant: bytes) -> list[SessionRow]:
         """Return the tenant's sessions without their graphs (``graph`` is empty), newest first."""
@@ -157,7 +163,7 @@ class Store:
         check_bytes("turn_key", turn_key, 1, 64)
         return self._database.read(lambda c: sessions.load_selection(c, tenant, session, turn_key))
 
-    def put_selection(self, row: SelectionRow, *, is_durable: bool = True) -> SelectionRow:
+    def put_selection(self, row: SelectionRow, *, durable: bool = True) -> SelectionRow:
         """Keep a selection and return the one kept.
 
         If the turn has one of the same settings (``key``) already, that one stays and is returned;
@@ -170,9 +176,7 @@ class Store:
         """
         sessions.check_selection(row)
         now = self._clock()
-        return self._database.write(
-            lambda c: sessions.put_selection(c, row, now), is_durable=is_durable
-        )
+        return self._database.write(lambda c: sessions.put_selection(c, row, now), durable=durable)
 
     def selections(self, tenant: bytes, session: bytes) -> list[SelectionRow]:
         """Return the selections of a session, newest first, at most 64."""
