@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from recap.blocks.segment import BlockKind  # noqa: TC001 - keys are decoded by their types
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from recap.blocks.segment import Block
+    from recap.blocks.segment import Block, BlockKind
     from recap.transcript.model import Message
 
 NOT_KNOWN = -1

@@ -2,8 +2,8 @@
 
 Layout, little endian: magic, version, CRC-32 of the rest, size of the body; the body, deflated: blocks,
 entries; fingerprints; identifiers of each block, ascending and as distances from one to the next, one
-byte each and four more where that is not enough; bits of what the agent wrote; names and keys as
-JSON. Counts are made anew.
+byte each and four more where that is not enough; bits of what the agent wrote; names as JSON. Counts
+are made anew.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from __future__ import annotations
 import struct
 import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from itertools import islice
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
-from recap.blocks.alignment import BlockKey, block_keys
 from recap.blocks.fingerprints import Fingerprints, fingerprints
 from recap.blocks.table import counted_index
 from recap.errors import InputError
@@ -39,8 +39,7 @@ _HEAD = struct.Struct("<4sBII")
 _COUNTS = struct.Struct("<III")
 _ESCAPE = 255
 _REFUSAL = "not an identifier index this release can read: {}; it is built anew from the messages"
-_Texts: TypeAlias = tuple[list[str], tuple[BlockKey, ...]]
-_texts = msgspec.json.Decoder(_Texts)
+_names = msgspec.json.Decoder(list[str])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,23 +48,20 @@ class CachedIndex:
 
     Attributes:
         fingerprints: uint64 ``[blocks]``: what each block held when it was read.
-        keys: What each block is recognised by when a client rewrote the history.
         index: Identifier index of the blocks.
     """
 
     fingerprints: Fingerprints
-    keys: tuple[BlockKey, ...]
     index: IdentifierIndex
 
 
 def encode_index(table: BlockTable) -> bytes:
-    """Return the index of a table's blocks as bytes: about 190 a block of a coding session."""
+    """Return the index of a table's blocks as bytes: about 140 a block of a coding session."""
     index = table.index
     distance = np.diff(index.terms, prepend=0).astype(np.uint32)
     is_first = _is_first(index.starts, len(distance))
     distance[is_first] = index.terms[is_first]
     is_far = distance >= _ESCAPE
-    names = list(index.vocabulary)[: index.size]
     body = b"".join((
         _COUNTS.pack(len(table), len(distance), int(is_far.sum())),
         fingerprints(table.messages, table.blocks).astype("<u8").tobytes(),
@@ -73,7 +69,7 @@ def encode_index(table: BlockTable) -> bytes:
         np.minimum(distance, _ESCAPE).astype(np.uint8).tobytes(),
         distance[is_far].astype("<u4").tobytes(),
         np.packbits(index.wrote).tobytes(),
-        _json((names, block_keys(table.messages, table.blocks))),
+        msgspec.json.encode(list(islice(index.vocabulary, index.size))),
     ))  # fmt: skip
     packed = zlib.compress(body, LEVEL)
     if len(packed) * MOST_RATIO < len(body):
@@ -104,8 +100,7 @@ def decode_index(data: bytes) -> CachedIndex:
         columns.append(np.frombuffer(body, dtype, count, at))
         at += size
     prints, lengths, near, distances, bits = columns
-    names, keys = _decoded_texts(body[at:])
-    _demand(len(keys) == blocks, "keys and blocks do not add up")
+    names = _decoded_names(body[at:])
     starts = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
     _demand(starts[-1] == entries, "rows and entries do not add up")
     _demand(np.count_nonzero(near == _ESCAPE) == far, "distances do not add up")
@@ -114,7 +109,7 @@ def decode_index(data: bytes) -> CachedIndex:
     terms = _terms(near, distances, starts, len(names))
     wrote = np.unpackbits(bits, count=entries).astype(np.bool_)
     index = counted_index(vocabulary, len(names), starts, terms, wrote)
-    return CachedIndex(prints.astype(np.uint64), keys, index)
+    return CachedIndex(prints.astype(np.uint64), index)
 
 
 def _terms(
@@ -162,20 +157,11 @@ def _checked_body(data: bytes) -> bytes:
     return body
 
 
-def _decoded_texts(data: bytes) -> _Texts:
+def _decoded_names(data: bytes) -> list[str]:
     try:
-        return _texts.decode(data)
+        return _names.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
-        raise InputError(_REFUSAL.format("the texts are damaged")) from err
-
-
-def _json(texts: _Texts) -> bytes:
-    """Return the texts as JSON; a call id that is no Unicode is left out, it is a hint only."""
-    try:
-        return msgspec.json.encode(texts)
-    except UnicodeEncodeError:
-        names, keys = texts
-        return msgspec.json.encode((names, [key._replace(calls=(), tools=()) for key in keys]))
+        raise InputError(_REFUSAL.format("the names are damaged")) from err
 
 
 def _demand(claim: bool | np.bool_, otherwise: str) -> None:
