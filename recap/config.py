@@ -41,6 +41,12 @@ ENVIRONMENT: Mapping[str, str] = MappingProxyType(
 )
 """Environment variables besides ``RECAP_<NAME>``, which sets the setting of that name."""
 
+MODES = ("observe", "turn", "epoch", "off")
+"""Build graphs and change nothing; select at requests; select at epochs; do nothing."""
+
+PRICES_TABLE = "prices"
+"""The one table of the settings file that holds no settings, see ``recap.economics``."""
+
 _EXACT = re.compile(r"\d+/0*[1-9]\d*|(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _EXACT_LENGTH = 100  # exponent and length bound the integers behind a number someone sends us
 _BOOLEANS = {"true": True, "yes": True, "on": True, "1": True} | {
@@ -135,6 +141,32 @@ class Settings:
     )  # fmt: skip
     markers: bool = _setting(True, "leave a short marker where blocks were omitted (ours)")
     keep_thinking: bool = _setting(True, "keep the thinking of earlier turns (ours)")
+    mode: str = _setting(
+        "turn", "when a selection may change: at requests, at epochs, never", choices=MODES
+    )
+    idle_ttl: float = _setting(
+        300.0, "seconds after which the vendor's cache counts as expired", bounds=Bounds(0)
+    )
+    epoch_start_tokens: int = _setting(
+        100_000, "tokens of a prompt above which mode epoch selects (ours)", bounds=Bounds(1)
+    )
+    epoch_step_tokens: int = _setting(
+        50_000, "tokens a prompt grows before mode epoch selects again (ours)", bounds=Bounds(1)
+    )
+    context_tokens: int | None = _setting(
+        200_000, "tokens the model's window holds; none: not known", bounds=Bounds(1)
+    )
+    near_limit: float = _setting(
+        0.8, "share of the window from which a cached prefix is no reason to wait (ours)",
+        bounds=Bounds(0, 1, is_low_open=True),
+    )  # fmt: skip
+    break_even_limit: int = _setting(
+        30, "requests after which a compaction must have paid (ours)", bounds=Bounds(1)
+    )
+    reread: float = _setting(
+        0.0, "share of removed tokens that is read again, in the cost verdict", symbol="q",
+        bounds=Bounds(0, 1),
+    )  # fmt: skip
     rows: int = _setting(
         64, "query rows sampled from a completed turn", symbol="W", bounds=Bounds(1, 4096)
     )
@@ -229,7 +261,8 @@ def load_settings(
     origins = dict.fromkeys(_FIELDS, "default")
     sources: list[tuple[str, object, str]] = []
     if toml is not None:
-        sources += [(name, value, str(toml)) for name, value in _read_toml(toml).items()]
+        values_of_file = _read_toml(toml).items()
+        sources += [(n, value, str(toml)) for n, value in values_of_file if n != PRICES_TABLE]
     for name in _FIELDS:
         variable = ENVIRONMENT_PREFIX + name.upper()
         if environ.get(variable):
@@ -242,6 +275,20 @@ def load_settings(
             raise err if origin == "argument" else SettingsError(f"{origin}: {err}") from None
         origins[name] = origin
     return Settings(**cast("dict[str, Any]", values)), origins
+
+
+def read_prices(toml: Path | None) -> Mapping[str, object]:
+    """Return the table ``[prices]`` of a settings file as it stands, {} where there is none.
+
+    ``recap.economics.price_table`` checks its rows. Raises SettingsError when the file cannot be
+    read, or ``prices`` is no table.
+    """
+    if toml is None:
+        return {}
+    table = _read_toml(toml).get(PRICES_TABLE, {})
+    if not isinstance(table, dict):
+        raise SettingsError(f"{shown_path(toml)}: {PRICES_TABLE} must be a table of models")
+    return table
 
 
 def find_toml(environ: Mapping[str, str], folder: Path) -> Path | None:

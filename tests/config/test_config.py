@@ -12,10 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recap.config import (
+    MODES,
     Settings,
     find_toml,
     load_settings,
     parse_retention,
+    read_prices,
     setting_rows,
     unknown_variables,
 )
@@ -149,7 +151,7 @@ def test_an_unknown_name_gets_the_closest_and_the_list() -> None:
 
 
 def test_an_unknown_name_without_a_neighbour_gets_the_list() -> None:
-    with pytest.raises(SettingsError, match=r"unknown setting 'zzz'\. Settings: clip_quantile"):
+    with pytest.raises(SettingsError, match=r"unknown setting 'zzz'\. Settings: break_even_limit"):
         load_settings({"zzz": 1}, None, {})
 
 
@@ -226,3 +228,24 @@ def test_the_folders_file_is_found_before_the_users(
 def test_misspelt_variables_are_named() -> None:
     environ = {"RECAP_RETENTON": "1", "RECAP_RETENTION": "1", "RECAP_DEBUG": "1", "PATH": ""}
     assert unknown_variables(environ) == ["RECAP_RETENTON"]
+
+
+def test_the_table_of_prices_holds_no_settings(tmp_path: Path) -> None:
+    toml = tmp_path / "recap.toml"
+    toml.write_text('rows = 3\n[prices."my-*"]\ninput = 1.5\n')
+    assert load_settings({}, toml, {})[0].rows == 3
+    assert read_prices(toml) == {"my-*": {"input": 1.5}}
+    assert read_prices(None) == {}
+
+
+def test_prices_that_are_no_table_are_an_error(tmp_path: Path) -> None:
+    toml = tmp_path / "recap.toml"
+    toml.write_text("prices = 3\n")
+    with pytest.raises(SettingsError, match="prices must be a table"):
+        read_prices(toml)
+
+
+def test_a_mode_is_one_of_four() -> None:
+    assert [Settings(mode=mode).mode for mode in MODES] == ["observe", "turn", "epoch", "off"]
+    with pytest.raises(SettingsError, match="mode must be one of observe, turn, epoch, off"):
+        Settings(mode="always")
