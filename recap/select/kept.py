@@ -17,7 +17,7 @@ from recap.errors import InputError
 from recap.graph.state import align
 from recap.select.policies import recipe_of
 from recap.select.relevance import known_terms, relevance
-from recap.select.selection import RULES, Selection, limits_of
+from recap.select.selection import RULES, Selection, limit_of
 
 if TYPE_CHECKING:
     from recap.blocks.table import BlockTable, BoolArray
@@ -43,18 +43,24 @@ class Kept:
         policy: Name of the recipe.
         retention: beta, as its exact text.
         blocks: Blocks of the history it was made from.
+        budget_chars: B of that history. Markers depend on it: with the same one they stay.
         ids: Ids of the kept blocks, chronological.
         rules: For each the rule that kept it.
         last_id: Id of the last block of that history, "" for none: what follows it came since.
+        prompt_chars: Characters of the whole prompt then, uncompacted.
+        is_whole: Nothing was left out: the whole live context is kept, whatever joins it.
     """
 
     settings_key: bytes
     policy: str
     retention: str
     blocks: int
+    budget_chars: int
     ids: tuple[str, ...]
     rules: tuple[str, ...]
     last_id: str = ""
+    prompt_chars: int = 0
+    is_whole: bool = False
 
 
 class _Stored(msgspec.Struct, array_like=True, frozen=True):
@@ -63,13 +69,21 @@ class _Stored(msgspec.Struct, array_like=True, frozen=True):
     policy: str
     retention: str
     blocks: int
+    budget_chars: int
     ids: bytes
     names: list[str]
     codes: bytes
     last_id: str
+    prompt_chars: int
+    is_whole: bool
 
 
-def kept_of(selection: Selection, settings_key: bytes) -> Kept:
+def whole(policy: str, settings_key: bytes) -> Kept:
+    """Return the kept set of a turn that nothing is left out of."""
+    return Kept(settings_key, policy, "1", 0, 0, (), (), is_whole=True)
+
+
+def kept_of(selection: Selection, settings_key: bytes, prompt_chars: int = 0) -> Kept:
     """Return what is remembered of a selection."""
     chosen = np.flatnonzero(selection.is_kept).tolist()
     ids = selection.table.ids
@@ -78,9 +92,11 @@ def kept_of(selection: Selection, settings_key: bytes) -> Kept:
         policy=selection.policy,
         retention=str(selection.retention),
         blocks=len(ids),
+        budget_chars=selection.budget_chars,
         ids=tuple(ids[index] for index in chosen),
         rules=tuple(RULES[selection.rule[index]] for index in chosen),
         last_id=ids[-1] if ids else "",
+        prompt_chars=prompt_chars,
     )
 
 
@@ -94,10 +110,13 @@ def encode(kept: Kept) -> bytes:
             kept.policy,
             kept.retention,
             kept.blocks,
+            kept.budget_chars,
             bytes.fromhex("".join(kept.ids)),
             names,
             bytes(map(names.index, kept.rules)),
             kept.last_id,
+            kept.prompt_chars,
+            kept.is_whole,
         )
     )
 
@@ -123,8 +142,8 @@ def decode(data: bytes) -> Kept:
     if not is_sound:
         raise InputError("not a kept set this release can read; it is selected anew")
     return Kept(
-        stored.settings_key, stored.policy, stored.retention, stored.blocks, ids, rules,
-        stored.last_id,
+        stored.settings_key, stored.policy, stored.retention, stored.blocks,
+        stored.budget_chars, ids, rules, stored.last_id, stored.prompt_chars, stored.is_whole,
     )  # fmt: skip
 
 
@@ -155,11 +174,13 @@ def again(
     for block_id, name in zip(kept.ids, kept.rules, strict=True):
         if block_id in position:
             rule[position[block_id]] = RULES.index(name)
-    if extend:
+    if kept.is_whole:
+        rule[table.is_active] = RULES.index(SINCE)
+    elif extend:
         is_since = np.arange(len(table)) > _end(kept, position)
         rule[is_since & (rule == 0)] = RULES.index(SINCE)
     is_kept = rule >= RULES.index("protected:user")
-    budget, limit = limits_of(recipe, settings, table.active_chars)
+    budget = table.active_chars if kept.is_whole else kept.budget_chars
     cost = int(table.cost_chars[is_kept].sum())
     return Selection(
         table=table,
@@ -167,7 +188,7 @@ def again(
         retention=settings.beta,
         active_chars=table.active_chars,
         budget_chars=budget,
-        limit_chars=limit,
+        limit_chars=limit_of(recipe, settings, budget),
         protected_chars=_chars(table, _is_protected(rule)),
         core_chars=cost - _chars(table, rule == RULES.index("expanded")),
         cost_chars=cost,

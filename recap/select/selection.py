@@ -224,16 +224,16 @@ def select(
     return _selected(recipe, evidence, rule)
 
 
-def limits_of(recipe: Recipe, settings: Settings, active_chars: int) -> tuple[int, int]:
-    """Return (B, what expansion may use): B = floor(beta c(V)), floor((1 + delta) B)."""
-    budget = floor(settings.beta * active_chars)
-    return budget, floor((1 + settings.delta) * budget) if recipe.expands else budget
+def limit_of(recipe: Recipe, settings: Settings, budget_chars: int) -> int:
+    """Return what expansion may use: floor((1 + delta) B), or B for a recipe that does not expand."""
+    return floor((1 + settings.delta) * budget_chars) if recipe.expands else budget_chars
 
 
 def _selected(recipe: Recipe, evidence: Evidence, rule: npt.NDArray[np.int8]) -> Selection:
     """Pack and expand around the protected set; fills in ``rule``."""
     table, settings = evidence.table, evidence.settings
-    budget, limit = limits_of(recipe, settings, table.active_chars)
+    budget = floor(settings.beta * table.active_chars)
+    limit = limit_of(recipe, settings, budget)
     protected = _kept_chars(table, rule)
     score = _pack(recipe, evidence, rule, budget - protected)
     core = _kept_chars(table, rule)

@@ -106,6 +106,7 @@ def _inserted(moment: Moment, missing: Sequence[tuple[int, Message]]) -> Moment:
         moment,
         messages=tuple(messages),
         tail_start=moved[moment.tail_start],
+        request_at=moved[moment.request_at],
         own=moved[moment.own],
         closed=tuple(replace(each, message=moved[each.message]) for each in moment.closed),
     )

@@ -7,14 +7,18 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from recap import policy as policies
 from recap.config import Settings
+from recap.economics import PRICES, Usage, calibrated, usage_of
 from recap.errors import StoreError, UsageError
-from recap.select.kept import kept_of
-from recap.session.known import Memory, Prior, Remembered
+from recap.session.known import Memory, Remembered
+from recap.session.moment import moment_of
 from recap.session.past import Past
 from recap.session.pipeline import compact_transcript, demand
 from recap.session.reading import GrowingList
 from recap.session.shelf import Volatile
+from recap.session.undo import Served, as_it_was, one_of, turn_starts
+from recap.session.visit import Visit
 from recap.store import Store
 from recap.transcript.model import Transcript, canonical_json, digest
 from recap.turns import SessionKey
@@ -24,9 +28,10 @@ if TYPE_CHECKING:
     from decimal import Decimal
     from fractions import Fraction
 
+    from recap.economics import Prices
     from recap.graph.state import ContextGraph
+    from recap.select.kept import Kept
     from recap.session.known import Known
-    from recap.session.moment import Moment
     from recap.session.report import Compaction
     from recap.session.shelf import Shelf
     from recap.store import SessionRow
@@ -45,7 +50,7 @@ class Session:
             store that cannot be written.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one keyword for each thing that names a session
         self,
         id: str = "",
         *,
@@ -54,6 +59,7 @@ class Session:
         tenant: str = "",
         label: str = "",
         settings: Settings | None = None,
+        prices: Mapping[str, Prices] = PRICES,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """Open a session.
@@ -66,6 +72,7 @@ class Session:
             tenant: Whose session it is.
             label: What people know it by, kept with it; the id by default.
             settings: Coefficients.
+            prices: Model pattern -> prices, for the cost verdict; see ``economics.price_table``.
             clock: Unix time, seconds.
 
         Raises:
@@ -78,6 +85,8 @@ class Session:
                 raise UsageError(f"{name} must be text, got {type(value).__name__}")
         self._named = SessionKey(tenant, id, agent, "")
         self._clock = clock
+        self._prices = prices
+        self._cached_before: int | None = None
         self._owned: Store | None = None
         if store is None:
             self._shelf: Shelf = Volatile(clock)
@@ -118,6 +127,7 @@ class Session:
         graph: ContextGraph | None = None,
         alternate: bool = False,
         model: str = "",
+        is_cold: bool = False,
     ) -> Compaction:
         """Return the context for a request, as ``recap.compact`` does, and remember it.
 
@@ -135,6 +145,7 @@ class Session:
             graph: A graph from elsewhere to select by: then nothing is remembered.
             alternate: Join adjacent messages of one role.
             model: The model the context is for.
+            is_cold: The caller knows that the provider's cache of the session is gone.
 
         Raises:
             UsageError: As for ``recap.compact``; so are the others.
@@ -144,24 +155,129 @@ class Session:
         demand(settings, to, pins, graph)
         if retention is not None:
             settings = settings.replace(retention=retention)
-        if isinstance(messages, Transcript):
-            transcript = messages
-        else:
-            transcript = self._list.read(messages, dialect)
+        transcript = self._read(messages, dialect)
+        if graph is not None:
+            return compact_transcript(
+                transcript, request, settings=settings, policy=policy, pins=pins, graph=graph,
+                to=to, alternate=alternate, model=model, named=self._named,
+            )  # fmt: skip
         key = _settings_key(settings, policy or settings.policy, pins)
-        visit = _Visit(self._past, transcript.format, key) if graph is None else None
-        done = compact_transcript(
-            transcript, request, settings=settings, policy=policy, pins=pins, graph=graph, to=to,
-            alternate=alternate, model=model, named=self._named, memory=visit,
-        )  # fmt: skip
-        return done if visit is None else self._kept(done, visit)
+        facts = policies.Moment(
+            is_cold_resume=is_cold, now=self._clock(), cached_before=self._cached_before
+        )
+        visit = Visit(self._past, transcript.format, settings, key, facts)
 
-    def _kept(self, done: Compaction, visit: _Visit) -> Compaction:
+        def served() -> Compaction:
+            return compact_transcript(
+                transcript, request, settings=settings, policy=policy, pins=pins, to=to,
+                alternate=alternate, model=model, named=self._named, memory=visit,
+            )  # fmt: skip
+
+        done = visit.judged(served(), self._prices)
+        if visit.is_overruled:
+            done = visit.judged(served(), self._prices)
+        return self._kept(done, visit)
+
+    def responded(self, usage: Mapping[str, Json] | Usage, at: float | None = None) -> None:
+        """Take note of a response: when it came, and what the vendor's cache holds.
+
+        Args:
+            usage: The response's usage, as the vendor reports it.
+            at: Unix time of the response, seconds; now if None.
+
+        Raises:
+            UsageError: ``usage`` is no usage of a known vendor.
+            StoreError: It cannot be saved.
+        """
+        tokens = usage if isinstance(usage, Usage) else usage_of(usage)
+        if tokens is None:
+            raise UsageError("usage must be the usage object of a response, as the vendor sends it")
+        when = self._clock() if at is None else at
+        row = self._past.row
+        self._cached_before = row.cached_tokens if row else None
+        chars = self._past.served_chars
+
+        def noted(row: SessionRow) -> SessionRow:
+            return replace(
+                row,
+                last_response=when,
+                cached_tokens=tokens.cache_read,
+                chars_per_token=calibrated(chars, tokens.input, row.chars_per_token),
+            )
+
+        self._past.change(noted)
+
+    def selections(
+        self, messages: Sequence[Mapping[str, Json]] | Mapping[str, Json] | Transcript
+    ) -> list[Served]:
+        """Return what the last turns of the session were given, newest first, at most 64."""
+        return self._served(self._read(messages))
+
+    def compact_as(
+        self,
+        ref: str,
+        messages: Sequence[Mapping[str, Json]] | Mapping[str, Json] | Transcript,
+        request: str | Mapping[str, Json] | None = None,
+        *,
+        to: Dialect | None = None,
+        alternate: bool = False,
+        model: str = "",
+    ) -> Compaction:
+        """Return the context again that an earlier turn was given.
+
+        Args:
+            ref: Which: a beginning of ``Served.ref``, or ``-1`` for the newest, ``-2``, ...
+            messages: The session as the client has it now.
+            request: The request, where it was given apart.
+            to: Dialect of the result.
+            alternate: Join adjacent messages of one role.
+            model: The model the context is for.
+
+        Raises:
+            UsageError: No selection, or several, have that name, or its turn is gone.
+        """
+        transcript = self._read(messages)
+        served = one_of(self._served(transcript), ref)
+        starts = turn_starts(transcript)
+        before = as_it_was(transcript, served, request is not None, lambda: list(starts.values()))
+        settings = self._settings.replace(mode="turn", retention=served.kept.retention)
+        done = compact_transcript(
+            before, None if served.message is not None else request, settings=settings,
+            policy=served.kept.policy, to=to, alternate=alternate, model=model,
+            named=self._named, memory=_Again(served.kept),
+        )  # fmt: skip
+        return replace(done, report=replace(done.report, action="reuse", reason="undo"))
+
+    def _served(self, transcript: Transcript) -> list[Served]:
+        self._past.enter(moment_of(transcript, None, self._named), transcript.format)
+        starts = turn_starts(transcript)
+        return [
+            Served(
+                row.turn_key.hex(),
+                row.created,
+                kept,
+                next((at for key, at in starts.items() if self._past.is_of(row, key)), None),
+            )
+            for row, kept in self._past.selections()
+        ]
+
+    def _read(
+        self,
+        messages: Sequence[Mapping[str, Json]] | Mapping[str, Json] | Transcript,
+        dialect: str = "auto",
+    ) -> Transcript:
+        if isinstance(messages, Transcript):
+            return messages
+        return self._list.read(messages, dialect)
+
+    def _kept(self, done: Compaction, visit: Visit) -> Compaction:
         """Save what was learned; a result is never lost to a store that cannot be written."""
-        kept = None if visit.served else kept_of(done.selection, visit.settings_key)
         self.failure = None
+        self._past.served_chars = done.report.prompt_chars
+        if visit.step.reason == "off":
+            return done
         try:
-            self._past.keep(done.known, kept)
+            self._past.keep(done.known, visit.kept_set(done))
         except StoreError as err:
             self.failure = err
             notes = {**done.report.notes, "not-saved": 1}
@@ -169,22 +285,15 @@ class Session:
         return done
 
 
-class _Visit(Memory):
-    """One request's view of the session's past."""
+class _Again(Memory):
+    """A past that holds one kept set."""
 
-    def __init__(self, past: Past, format: str, settings_key: bytes) -> None:
-        self._past = past
-        self._format = format
-        self.settings_key = settings_key
-        self.served = False
+    def __init__(self, kept: Kept) -> None:
+        self._kept = kept
 
-    def prior(self, moment: Moment) -> Prior:
-        return self._past.enter(moment, self._format)
-
-    def kept(self, known: Known) -> Remembered | None:
-        kept = self._past.kept(known.moment.turn_key, self.settings_key)
-        self.served = kept is not None
-        return Remembered(kept, extend=False) if kept else None
+    def kept(self, known: Known) -> Remembered:
+        """Return the kept set."""
+        return Remembered(self._kept, extend=False)
 
 
 def _settings_key(settings: Settings, policy: str, pins: Sequence[str]) -> bytes:

@@ -17,7 +17,7 @@ from recap.capture.reuse import OBSERVER, build_graph
 from recap.errors import UsageError
 from recap.graph.state import ContextGraph
 from recap.session.archive import Archive, restored
-from recap.session.moment import Moment, moment_of, prepared
+from recap.session.moment import Moment, at_last_step, moment_of, prepared
 from recap.transcript.model import digest
 from recap.turns import is_real_user, is_steering
 
@@ -113,6 +113,13 @@ class Known:
         archive = Archive(moment.messages[:end], own, moment.session.root)
         return Prior(self.settled, self.settled_key, self.table, archive)
 
+    @property
+    def prompt_chars(self) -> int:
+        """Characters of the whole live context, nothing left out."""
+        messages = self.moment.messages
+        fixed = sum(messages[r.message].parts[r.part].cost_chars for r in self.whole.fixed)
+        return fixed + sum(block.cost_chars for block in self.whole.blocks if block.is_active)
+
     def seen_by(self, graph: ContextGraph) -> Known:
         """Return the same with a graph from elsewhere to select by.
 
@@ -137,6 +144,8 @@ def known_of(
 ) -> Known:
     """Return what is known of a session when a request arrives; arguments as for the pipeline."""
     moment = moment_of(transcript, request, named)
+    if settings.mode == "epoch":
+        moment = at_last_step(moment)
     prior = memory.prior(moment) if memory else NOTHING
     moment, notes = prepared(moment, settings)
     whole = segment(moment.messages)

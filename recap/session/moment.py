@@ -11,7 +11,7 @@ from recap.errors import UsageError
 from recap.select.prepare import clip_pastes, without_thinking
 from recap.transcript.lists import read_messages
 from recap.transcript.model import HUMAN_AUTHORS, Dialect, Json, Message, Transcript
-from recap.turns import Boundary, SessionKey, boundaries, is_real_user, selection_seed
+from recap.turns import Boundary, SessionKey, boundaries, chain, is_real_user, selection_seed
 
 if TYPE_CHECKING:
     from recap.config import Settings
@@ -23,7 +23,9 @@ class Moment:
 
     Attributes:
         messages: All messages, the arriving request included.
-        tail_start: Index of the message the current turn begins with.
+        tail_start: Index of the message the current turn begins with; from it on nothing is left
+            out.
+        request_at: Index of the message that holds the request.
         turn_key: Key of the turn the selection holds for; "" without a real user message.
         session: What names the session.
         own: How many messages are the session's own: all but a request that is given apart.
@@ -33,6 +35,7 @@ class Moment:
 
     messages: tuple[Message, ...]
     tail_start: int
+    request_at: int
     turn_key: str
     session: SessionKey
     own: int
@@ -44,11 +47,16 @@ class Moment:
         return selection_seed(self.session, self.turn_key)
 
     @property
+    def opens_turn(self) -> bool:
+        """The request is the last message, system text after it aside."""
+        return all(message.role == "system" for message in self.messages[self.request_at + 1 :])
+
+    @property
     def request_text(self) -> str:
-        """The person's words of the message the current turn begins with."""
+        """The person's words of the message that holds the request."""
         return "\n".join(
             part.text()
-            for message in self.messages[self.tail_start : self.tail_start + 1]
+            for message in self.messages[self.request_at : self.request_at + 1]
             for part in message.parts
             if part.kind == "text" and part.author in HUMAN_AUTHORS
         )
@@ -85,7 +93,24 @@ def moment_of(
         tail_start, turn_key = 0, ""
     root = found[0].turn_key if found else ""
     session = replace(named or SessionKey("", "", "", ""), root=root)
-    return Moment(messages, tail_start, turn_key, session, size, closed)
+    return Moment(messages, tail_start, tail_start, turn_key, session, size, closed)
+
+
+def at_last_step(moment: Moment) -> Moment:
+    """Return the moment with all but the agent's last step as history, for a turn without an end.
+
+    An agent that works for hours on one request never reaches a boundary: in mode ``epoch`` its open
+    turn is history as well, up to the step whose results it is about to read.
+    """
+    steps = [
+        index
+        for index, message in enumerate(moment.messages)
+        if index > moment.tail_start and message.role == "assistant"
+    ]
+    if not steps:
+        return moment
+    prefix = chain(moment.messages[: steps[-1]])[-1]
+    return replace(moment, tail_start=steps[-1], turn_key=prefix.hex())
 
 
 def _request_messages(request: str | Mapping[str, Json], dialect: Dialect) -> tuple[Message, ...]:

@@ -41,6 +41,8 @@ class Past:
         self._tenant = shelf.key("tenant", named.tenant)
         self._row: SessionRow | None = None
         self._prior: Prior | None = None
+        self.served_chars = 0
+        """Characters of the prompt that went out last."""
 
     @property
     def row(self) -> SessionRow | None:
@@ -65,16 +67,20 @@ class Past:
 
     def latest(self, settings_key: bytes) -> Kept | None:
         """Return what the last turn was given, if that was under these settings."""
-        rows = self.selections()
+        rows = self._rows()
         return _same(rows[0], settings_key) if rows else None
 
-    def selections(self) -> list[SelectionRow]:
-        """Return what turns were given, newest first."""
-        return self._shelf.selections(self._tenant, self._row.id) if self._row else []
+    def selections(self) -> list[tuple[SelectionRow, Kept]]:
+        """Return what turns were given, newest first; those of another release are left out."""
+        found = ((row, _kept_in(row)) for row in self._rows())
+        return [(row, kept) for row, kept in found if kept is not None]
 
-    def turn_of(self, row: SelectionRow, turn_keys: list[str]) -> str:
-        """Return which of the turns a selection was made for, "" for none of them."""
-        return next((key for key in turn_keys if self._turn(key) == row.turn_key), "")
+    def is_of(self, row: SelectionRow, turn_key: str) -> bool:
+        """Return True when a selection was made for a turn."""
+        return self._turn(turn_key) == row.turn_key
+
+    def _rows(self) -> list[SelectionRow]:
+        return self._shelf.selections(self._tenant, self._row.id) if self._row else []
 
     def keep(self, known: Known, kept: Kept | None) -> None:
         """Save what is known now, and what the turn was given if that is new.
@@ -194,9 +200,12 @@ def _begins(row: SessionRow, graph: ContextGraph) -> bool:
 
 def _same(row: SelectionRow | None, settings_key: bytes) -> Kept | None:
     """Return the kept set of a row made under these settings."""
-    if row is None or row.key != settings_key:
-        return None
+    return _kept_in(row) if row is not None and row.key == settings_key else None
+
+
+def _kept_in(row: SelectionRow) -> Kept | None:
+    """Return the kept set of a row; None for one of another release."""
     try:
         return kept_sets.decode(row.kept)
-    except InputError:  # of another release: it is selected anew
+    except InputError:
         return None

@@ -15,8 +15,8 @@ from recap.select.alternate import alternate as alternated
 from recap.select.kept import again
 from recap.select.policies import recipe_of
 from recap.select.render import RenderOptions, render
-from recap.select.selection import Request, Selection, select
-from recap.session.known import Known, Memory, known_of
+from recap.select.selection import Request, select
+from recap.session.known import Memory, known_of
 from recap.session.report import Compaction, report_of
 from recap.transcript.check import check
 from recap.transcript.dialects import DIALECTS
@@ -70,9 +70,18 @@ def compact_transcript(  # noqa: PLR0913 - one keyword for each thing a caller m
     known = known_of(transcript, request, settings, named=named, memory=memory)
     if graph is not None:
         known = known.seen_by(graph)
-    selection = _selected(known, recipe.name, settings, pins, memory)
+    earlier = memory.kept(known) if memory else None
+    arriving = Request(known.moment.request_text, known.moment.seed)
+    if earlier is None:
+        selection = select(
+            known.graph, known.table, arriving, settings, policy=recipe.name, pins=pins
+        )
+    else:
+        kept_set, extend = earlier
+        selection = again(kept_set, known.graph, known.table, arriving, settings, extend=extend)
     dialect = to or transcript.dialect
-    has_markers = settings.markers and recipe.markers
+    is_whole = earlier is not None and earlier.kept.is_whole
+    has_markers = settings.markers and recipe.markers and not is_whole
     options = RenderOptions(dialect, selection.budget_chars if has_markers else 0, model)
     moment = known.moment
     kept = [int(index) for index in selection.is_kept.nonzero()[0]]
@@ -101,23 +110,6 @@ def demand(settings: object, to: object, pins: object, graph: object) -> None:
         raise UsageError("pins must be a list of block ids, as `recap explain` prints them")
     if graph is not None and not isinstance(graph, ContextGraph):
         raise UsageError(f"graph must be a ContextGraph, got {type(graph).__name__}")
-
-
-def _selected(
-    known: Known,
-    policy: str,
-    settings: Settings,
-    pins: Sequence[str],
-    memory: Memory | None,
-) -> Selection:
-    """Return the selection made earlier for this moment, or a new one."""
-    arriving = Request(known.moment.request_text, known.moment.seed)
-    earlier = memory.kept(known) if memory else None
-    if earlier is not None:
-        return again(
-            earlier.kept, known.graph, known.table, arriving, settings, extend=earlier.extend
-        )
-    return select(known.graph, known.table, arriving, settings, policy=policy, pins=pins)
 
 
 def _verify(messages: Sequence[Json], dialect: Dialect) -> tuple[str, ...]:

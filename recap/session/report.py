@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from recap.blocks.table import BlockTable
+    from recap.economics import CostVerdict
     from recap.graph.state import ContextGraph
+    from recap.policy import Action
     from recap.select.render import Rendering
     from recap.select.selection import Selection
     from recap.session.known import Known
@@ -62,6 +64,9 @@ class Report:
         over_limit: Codes of the vendor's size limits that the result exceeds; it cannot be sent as
             it is, and what exceeds them is protected or belongs to the current turn.
         turn_key: Key of the turn the selection holds for, "" without a real user message.
+        action: What was done: ``select`` anew, ``extend`` the last kept set, ``reuse`` the one of
+            this turn, or ``pass`` everything.
+        reason: Why, see ``recap.policy``; "" where no policy was asked.
     """
 
     policy: str
@@ -86,6 +91,13 @@ class Report:
     findings: Mapping[str, int]
     turn_key: str
     over_limit: tuple[str, ...] = ()
+    action: Action = "select"
+    reason: str = ""
+
+    @property
+    def prompt_chars(self) -> int:
+        """Characters of the whole result, what lies outside the budget included."""
+        return self.kept_chars + self.fixed_chars + self.current_chars + self.marker_chars
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,6 +112,7 @@ class Compaction:
         report: The numbers.
         known: What is known of the session, these messages included.
         rendering: The result before decoding, with the original bytes.
+        verdict: What it costs now and saves later; None for a call outside a session.
     """
 
     messages: list[Json]
@@ -108,6 +121,7 @@ class Compaction:
     report: Report
     known: Known
     rendering: Rendering
+    verdict: CostVerdict | None = None
 
     @property
     def table(self) -> BlockTable:

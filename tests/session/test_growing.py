@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,6 +15,9 @@ from recap.transcript.formats import open_log
 from recap.transcript.model import Transcript
 from recap.turns import boundaries
 from tests.testing import conversation
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SETTINGS = Settings(retention="0.3")
 LONGEST = 12

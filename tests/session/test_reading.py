@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from recap.session import reading
 from recap.session.reading import GrowingList
 from recap.transcript.lists import read_messages
-from recap.transcript.model import Message, Transcript
 from tests.testing import conversation
+
+if TYPE_CHECKING:
+    from recap.transcript.model import Message, Transcript
 
 
 def shape(transcript: Transcript) -> Any:
