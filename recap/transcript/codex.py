@@ -28,7 +28,7 @@ from recap.transcript.events import (
     transcript_of_log,
 )
 from recap.transcript.items import UNREADABLE
-from recap.transcript.lines import Report, elements, members
+from recap.transcript.lines import Report, elements, holding, members
 from recap.transcript.parts import text_part
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 LINES = frozenset(("session_meta", "turn_context", "response_item", "event_msg", "compacted"))
 TASKS = frozenset(("task_started", "turn_started"))
+
+IS_RECORD = holding(("type", "payload"))
 
 
 def detect(sample: Sample) -> str | None:
@@ -60,7 +62,7 @@ def read(source: Sized) -> Transcript:
         InputError: The file lost bytes while it was read.
     """
     rollout = _Rollout(source)
-    for record in read_events(source, rollout.report):
+    for record in read_events(source, rollout.report, IS_RECORD):
         rollout.take(record)
     return rollout.transcript()
 

@@ -26,7 +26,7 @@ from recap.transcript.events import (
 )
 from recap.transcript.images import image_address, image_of
 from recap.transcript.items import UNREADABLE, Fields
-from recap.transcript.lines import Report, elements, members
+from recap.transcript.lines import Report, elements, holding, members
 from recap.transcript.model import Author, Held, Message, Part, Raw, Transcript
 from recap.transcript.parts import (
     call_part,
@@ -53,6 +53,8 @@ NAMES = frozenset(
 MACHINES = ("skill-", "agent-", "system")
 """Beginnings of the ``source`` of user messages that no person wrote."""
 
+IS_RECORD = holding(("type", "data"))
+
 
 def detect(sample: Sample) -> str | None:
     """Return what shows that a sample is an event log; None if it is none."""
@@ -73,7 +75,7 @@ def read(source: Sized) -> Transcript:
         InputError: The file lost bytes while it was read.
     """
     log = _Log(source)
-    for record in read_events(source, log.report):
+    for record in read_events(source, log.report, IS_RECORD):
         log.take(record)
     return log.transcript()
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from recap.transcript.items import Fields
+    from recap.transcript.lines import RecordTest
     from recap.transcript.sources import Sized
 
 Members: TypeAlias = dict[str, msgspec.Raw]
@@ -52,9 +53,9 @@ def string(fields: Fields, key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def read_events(source: Sized, report: Report) -> Iterator[Record[Members]]:
+def read_events(source: Sized, report: Report, is_record: RecordTest) -> Iterator[Record[Members]]:
     """Yield the lines that hold an object; others are counted."""
-    for record in read_records(source, DECODER, report):
+    for record in read_records(source, DECODER, report, is_record):
         if record.value is not None:
             yield record
         else:

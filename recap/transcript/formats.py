@@ -33,9 +33,12 @@ from recap.transcript import (
     swe_together,
 )
 from recap.transcript.lines import (
+    ANY_CLAUDE,
     Record,
+    RecordTest,
     Report,
     Rows,
+    holding,
     is_strict,
     parse,
     read_records,
@@ -63,6 +66,7 @@ class Input:
 
     def __init__(self, source: Sized) -> None:
         self.source = source
+        self.is_record = ANY_CLAUDE
         self.report = Report()
 
     @cached_property
@@ -110,7 +114,7 @@ class Input:
         """
         if self.value:
             return self.value[0]
-        records = read_records(self.source, _ANY, self.report)
+        records = read_records(self.source, _ANY, self.report, self.is_record)
         rows = Rows(tuple(_handle(self.source, record) for record in records))
         if not rows.items:
             raise InputError(f"{self.source.name}: holds no JSON")
@@ -184,44 +188,93 @@ class Format:
         detect: Returns what shows that a sample is of the format, None if nothing does.
         read: Reads an input of the format.
         dialect: Dialect its contexts go out in by default.
+        is_record: Tells its records where others are cut into them, see ``read_records``.
     """
 
     name: str
     detect: Detector
     read: Callable[[Input], Transcript]
     dialect: Dialect = "anthropic"
+    is_record: RecordTest = ANY_CLAUDE
 
+
+MESSAGES = holding(("role", "content"), ("role", "tool_calls"))
+"""Records of lists of messages, one a line."""
 
 FORMATS: tuple[Format, ...] = (
     Format("claude-web", _detect_claude_web, _read_claude_web),
-    Format("swe-together", _list_detector(swe_together.detect), _list_reader(swe_together.read)),
-    Format("codex", codex.detect, lambda given: codex.read(given.source), "openai"),
-    Format("copilot-cli", copilot_cli.detect, lambda g: copilot_cli.read(g.source), "openai"),
-    Format("gemini-cli", gemini_cli.detect, _read_gemini_cli, "openai"),
-    Format("pi", pi.detect, lambda given: pi.read(given.source), "openai"),
-    Format("opencode", _list_detector(opencode.detect), _list_reader(opencode.read), "opencode"),
-    Format("swe-agent", swe_agent.detect, _list_reader(swe_agent.read), "openai"),
-    Format("mini-swe-agent", swe_agent.detect_mini, _list_reader(swe_agent.read_mini), "openai"),
-    Format("openhands", openhands.detect, _list_reader(openhands.read), "openai"),
     Format(
-        "langchain", _list_detector(langchain.detect), _list_reader(langchain.read), "langchain"
+        "swe-together",
+        _list_detector(swe_together.detect),
+        _list_reader(swe_together.read),
+        is_record=holding(("session_id", "messages")),
+    ),
+    Format(
+        "codex", codex.detect, lambda given: codex.read(given.source), "openai", codex.IS_RECORD
+    ),
+    Format(
+        "copilot-cli",
+        copilot_cli.detect,
+        lambda given: copilot_cli.read(given.source),
+        "openai",
+        copilot_cli.IS_RECORD,
+    ),
+    Format("gemini-cli", gemini_cli.detect, _read_gemini_cli, "openai", gemini_cli.IS_RECORD),
+    Format("pi", pi.detect, lambda given: pi.read(given.source), "openai", pi.IS_RECORD),
+    Format(
+        "opencode",
+        _list_detector(opencode.detect),
+        _list_reader(opencode.read),
+        "opencode",
+        holding(("info", "parts")),
+    ),
+    Format("swe-agent", swe_agent.detect, _list_reader(swe_agent.read), "openai", MESSAGES),
+    Format(
+        "mini-swe-agent",
+        swe_agent.detect_mini,
+        _list_reader(swe_agent.read_mini),
+        "openai",
+        MESSAGES,
+    ),
+    Format(
+        "openhands",
+        openhands.detect,
+        _list_reader(openhands.read),
+        "openai",
+        holding(("source", "action"), ("source", "observation"), ("instance_id", "history")),
+    ),
+    Format(
+        "langchain",
+        _list_detector(langchain.detect),
+        _list_reader(langchain.read),
+        "langchain",
+        holding(("type", "data"), ("lc", "kwargs")),
     ),
     Format(
         "gemini-contents",
         _list_detector(gemini_contents.detect),
         _list_reader(gemini_contents.read),
         "gemini",
+        holding(("role", "parts")),
     ),
     Format(
         "openai-responses",
         _list_detector(responses.detect),
         _list_reader(responses.read),
         "responses",
+        holding(("role", "content"), ("type", "call_id"), ("type", "summary")),
     ),
     Format("aider", aider.detect, lambda given: aider.read(given.source), "openai"),
     Format("claude-code", _detect_claude_code, lambda given: claude_code.read(given.source)),
-    Format("anthropic-messages", _list_detector(anthropic.detect), _list_reader(anthropic.read)),
-    Format("openai-chat", _list_detector(openai.detect), _list_reader(openai.read), "openai"),
+    Format(
+        "anthropic-messages",
+        _list_detector(anthropic.detect),
+        _list_reader(anthropic.read),
+        is_record=MESSAGES,
+    ),
+    Format(
+        "openai-chat", _list_detector(openai.detect), _list_reader(openai.read), "openai", MESSAGES
+    ),
 )
 """The formats, the most telling first: the first that recognises an input reads it."""
 
@@ -278,12 +331,13 @@ def recognise_source(source: Sized) -> tuple[str, str]:
 
 def read_source(source: Sized, name: str | None = None) -> Transcript:
     """Return the session a source holds; ``name`` is that of its format. See ``open_log``."""
-    asked = _named(name) if name else None
+    asked = format_named(name) if name else None
     given = Input(source)
     if given.is_blank:
         name, dialect = (asked.name, asked.dialect) if asked else (EMPTY, "anthropic")
         return Transcript(name, dialect, (), evidence="the input is empty", bytes_read=source.size)
     format, evidence = (asked, "the caller's word") if asked else _recognised(given)
+    given.is_record = format.is_record
     return replace(format.read(given), evidence=evidence)
 
 
@@ -294,7 +348,8 @@ def _recognised(given: Input) -> tuple[Format, str]:
     raise _refusal(given)
 
 
-def _named(name: str) -> Format:
+def format_named(name: str) -> Format:
+    """Return the format of a name or alias; UsageError for none."""
     for format in FORMATS:
         if format.name == ALIASES.get(name, name):
             return format

@@ -25,7 +25,7 @@ from recap.transcript.events import (
 )
 from recap.transcript.gemini_parts import answer_messages, user_messages
 from recap.transcript.items import UNREADABLE, Fields
-from recap.transcript.lines import Report, elements, members
+from recap.transcript.lines import Report, elements, holding, members
 from recap.transcript.model import Message, Raw, Role, Slice, Transcript
 
 if TYPE_CHECKING:
@@ -43,6 +43,10 @@ _HEAD = re.compile(r'\ufeff?\s*\{\s*"sessionId"\s*:\s*"(?P<id>[^"\\]*)",\s*"proj
 
 Key: TypeAlias = tuple[str, ...]
 """What is equal in all versions of a message: Gemini writes it anew whenever it changes."""
+
+IS_RECORD = holding(
+    ("id", "timestamp", "type"), ("sessionId", "projectHash"), ("$set",), ("$rewindTo",)
+)
 
 
 def detect(sample: Sample) -> str | None:
@@ -118,7 +122,7 @@ class _Chat:
 
     def take_lines(self) -> None:
         """Take the records of a journal."""
-        for record in read_events(self.source, self.report):
+        for record in read_events(self.source, self.report, IS_RECORD):
             body = body_of(self.source, record, "", self.report)
             if body is None:
                 continue

@@ -6,12 +6,13 @@ read. Nothing here knows a format.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
@@ -29,6 +30,8 @@ from recap.transcript.spans import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from recap.transcript.sources import Sized
 
 T = TypeVar("T")
@@ -68,6 +71,10 @@ class Report:
     findings: list[Finding] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     _made: Counter[str] = field(default_factory=Counter)
+
+    def lists(self, code: str) -> bool:
+        """Return True while findings of a code are kept, so that a detail is worth making."""
+        return self._made[code] < MAX_FINDINGS
 
     def add(self, code: str, detail: str, line: int = 0, severity: Severity = "error") -> None:
         """Note a finding."""
@@ -215,21 +222,65 @@ def _line_end(source: Sized, start: int) -> int:
     return source.size
 
 
+RecordTest: TypeAlias = Callable[[bytes], bool]
+"""Tells whether an object on a line that it does not fill is a record, or a part of one."""
+
+
+def beginning(*openings: bytes) -> RecordTest:
+    """Return the test of a format whose records begin in one of these ways."""
+    return lambda data: data.startswith(openings)
+
+
+def holding(*keys: Iterable[str]) -> RecordTest:
+    """Return the test of a format whose records have all keys of one of these sets, as no part has."""
+    known = tuple(frozenset(each) for each in keys)
+
+    def is_record(data: bytes) -> bool:
+        try:
+            found = member_spans(data).keys()
+        except ValueError:
+            return False
+        return any(each <= found for each in known)
+
+    return is_record
+
+
+ANY_CLAUDE = beginning(b'{"type":', b'{"parentUuid":')
+"""How lines of Claude Code begin; the test where no format is known."""
+
+_VALUE = re.compile(rb'["\[]|(?:-?[0-9][0-9.eE+-]*|true|false|null|NaN|-?Infinity)\Z')
+"""Begins what may be JSON and is no object."""
+
+_PADDING = b"\0 \t\r"
+
+
 def read_records(
-    source: Sized, decoder: msgspec.json.Decoder[T], report: Report, *, lines: int | None = None
+    source: Sized,
+    decoder: msgspec.json.Decoder[T],
+    report: Report,
+    is_record: RecordTest = ANY_CLAUDE,
+    *,
+    lines: int | None = None,
 ) -> Iterator[Record[T]]:
     """Yield the records of a log that holds one JSON value a line, whatever the lines hold.
 
     A last line without a line feed is taken only if it parses: it may still be growing. Of a log
-    only the first ``lines`` are read; None reads all of them.
+    only the first ``lines`` are read; None reads all of them. ``is_record`` judges what a line
+    holds besides what was cut.
     """
     for line in islice(split_lines(source), lines):
         report.counts["lines"] = line.number
+        is_object = line.data.startswith(b"{")
+        if not is_object and _is_junk(line):
+            _report_junk(line, report)
+            continue
         try:
             value = decoder.decode(line.data)
         except (msgspec.DecodeError, RecursionError):
-            if line.data.strip():
-                yield from _other_records(line, decoder, report)
+            if is_object and _is_junk(line):
+                _report_junk(line, report)
+            elif line.data.strip():
+                yield from _other_records(line, decoder, report, is_record)
         else:
             yield Record(line.number, line.start, line.data, value)
 
@@ -259,14 +310,17 @@ def parse(data: bytes, decoder: msgspec.json.Decoder[T]) -> Parsed[T]:
 
 
 def _other_records(
-    line: Line, decoder: msgspec.json.Decoder[T], report: Report
+    line: Line, decoder: msgspec.json.Decoder[T], report: Report, is_record: RecordTest
 ) -> Iterator[Record[T]]:
     """Yield what a line holds that the decoder refused at first sight."""
+    if is_strict(line.data):
+        yield Record(line.number, line.start, line.data, None)
+        return
     try:
         parsed: Parsed[T] = parse(line.data, decoder)
     except ValueError:
         if line.is_ended:
-            yield from _salvaged(line, decoder, report)
+            yield from _salvaged(line, decoder, report, is_record)
         else:
             detail = f"{len(line.data):,} bytes of a last line without end are left unread"
             report.add("unfinished-line", detail, line.number, "note")
@@ -275,22 +329,39 @@ def _other_records(
         yield Record(line.number, line.start, read, value, read is line.data)
 
 
-_MARKERS = (b'{"type":', b'{"parentUuid":')
-"""How a record begins that may be taken from a line it does not fill."""
+def _is_junk(line: Line) -> bool:
+    """Return True for a line that no decoder need be asked about: it holds no whole object.
+
+    Logs may hold millions of them, so it has to be cheap.
+    """
+    core = line.data.strip(_PADDING)
+    if not line.is_ended:
+        return False
+    if core.startswith(b"{"):
+        return b"}" not in core
+    return not core.endswith(b"}") and not _VALUE.match(core)
 
 
-def _salvaged(line: Line, decoder: msgspec.json.Decoder[T], report: Report) -> list[Record[T]]:
+def _report_junk(line: Line, report: Report) -> None:
+    """Report a line that holds nothing to salvage; a blank one is none."""
+    if line.data.strip():
+        _report_line(line, line.data.strip(_PADDING), 0, False, report)
+
+
+def _salvaged(
+    line: Line, decoder: msgspec.json.Decoder[T], report: Report, is_record: RecordTest
+) -> list[Record[T]]:
     """Return the records a bad line still holds, and report the line."""
-    core = line.data.strip(b"\0 \t\r")
+    core = line.data.strip(_PADDING)
     begin = line.start + line.data.find(core)
-    tail = trailing_objects(core) if b"{" in core else []
+    tail = trailing_objects(core)
     cut = tail[0][0] if tail else len(core)
     spans = [*leading_objects(core[:cut]), *tail]
     is_filled = bool(tail) and not cut
     records = []
     for start, end in spans:
         data = core[start:end]
-        if not is_filled and not data.startswith(_MARKERS):
+        if not is_filled and not is_record(data):
             continue
         try:
             parsed: Parsed[T] = parse(data, decoder)
@@ -305,6 +376,10 @@ def _salvaged(line: Line, decoder: msgspec.json.Decoder[T], report: Report) -> l
 
 def _report_line(line: Line, core: bytes, found: int, is_filled: bool, report: Report) -> None:
     report.counts["bad_lines"] += 1
+    is_flat = len(core) <= MAX_DEPTH or not is_deep(core)
+    if not found and core and is_flat and not report.lists("bad-line"):
+        report.add("bad-line", "", line.number)
+        return
     place, size = f"at byte {line.start:,}", len(core)
     if not core or (is_filled and found == 1):
         detail = f"{line.data.count(0):,} NUL bytes {place}"
@@ -316,7 +391,7 @@ def _report_line(line: Line, core: bytes, found: int, is_filled: bool, report: R
             f"records cut into one another {place}, {size:,} bytes; {found} whole ones are read"
         )
         report.add("cut-line", detail, line.number)
-    elif is_deep(core):
+    elif not is_flat:
         detail = f"{size:,} bytes {place} nest deeper than {MAX_DEPTH} levels"
         report.add("too-deep", detail, line.number)
     else:

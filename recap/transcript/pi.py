@@ -25,7 +25,7 @@ from recap.transcript.events import (
 )
 from recap.transcript.images import image_address, image_of
 from recap.transcript.items import UNREADABLE, Fields, read_blocks
-from recap.transcript.lines import Report, members
+from recap.transcript.lines import Report, holding, members
 from recap.transcript.parts import (
     call_part,
     image_part,
@@ -59,6 +59,8 @@ SUMMARIES = ("compaction", "branch_summary")
 STOPPED = ("aborted", "error")
 """Reasons for which an answer ended that leave no tool loop open."""
 
+IS_RECORD = holding(("type", "timestamp"))
+
 
 def detect(sample: Sample) -> str | None:
     """Return what shows that a sample is a log of pi; None if it is none."""
@@ -75,7 +77,7 @@ def read(source: Sized) -> Transcript:
         InputError: The file lost bytes while it was read.
     """
     log = _Log(source)
-    for record in read_events(source, log.report):
+    for record in read_events(source, log.report, IS_RECORD):
         log.take(record)
     return log.transcript()
 

@@ -323,3 +323,37 @@ print((int(status["VmHWM"]) - shared) / 1e3, int(status["RssAnon"]) / 1e3)
     )
     peak, resting = map(float, done.stdout.split())
     return peak, resting
+
+
+# Lines in great number
+
+
+JUNK = [
+    *(
+        b"plain text",
+        b"INFO {'a': 1} done",
+        b'{"type":"user","message":{"a',
+        b"\0" * 30,
+        b"\xff\xfe",
+    ),
+    *(b"2026-01-01 at noon", b'"a"}}', b"]]"),
+]
+
+
+@pytest.mark.parametrize("junk", JUNK)
+def test_junk_without_end_is_counted_and_not_listed_one_by_one(junk):
+    report = Report()
+    data = GOOD + b"\n" + (junk + b"\n") * (3 * MAX_FINDINGS) + GOOD + b"\n"
+    records = list(read_records(ByteSource(data), ANY, report))
+    assert [record.line for record in records] == [1, 3 * MAX_FINDINGS + 2]
+    assert report.counts["bad_lines"] == 3 * MAX_FINDINGS
+    first, *listed = report.sorted()
+    assert first.detail == f"{2 * MAX_FINDINGS:,} more of these are not listed"
+    assert len(listed) == MAX_FINDINGS
+
+
+@pytest.mark.parametrize("value", [b"17", b"null", b"[1]", b'"text"', b"NaN", b"-1.5e3", b" true"])
+def test_values_that_are_no_objects_are_no_junk(value):
+    (record,), findings = read(value + b"\n")
+    assert (record.value, record.line) == (None, 1)
+    assert not findings

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recap.errors import InputError
-from recap.transcript.formats import EMPTY, Input, read_source
+from recap.transcript.formats import EMPTY, Input, format_named, read_source
 from recap.transcript.lines import split_lines
-from recap.transcript.model import HUMAN_AUTHORS
+from recap.transcript.model import HUMAN_AUTHORS, decode
 from recap.transcript.repair.claude import mend_log
 from recap.transcript.repair.documents import LISTS, close_list, mend_list
-from recap.transcript.repair.lines import mend_lines
+from recap.transcript.repair.lines import mend_lines, opening_as
 from recap.transcript.repair.patch import Patch, Patched, Repair, chunks_of
 from recap.transcript.repair.rows import is_record
 from recap.transcript.sources import ByteSource, open_source
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Iterator
 
-    from recap.transcript.model import Author, Part, Transcript
+    from recap.transcript.lines import RecordTest
+    from recap.transcript.model import Author, Json, Part, Transcript
     from recap.transcript.sources import Sized
     from recap.transcript.spans import Span
 
@@ -138,12 +139,26 @@ def _mend(work: _Work, format: str) -> None:
             f"{name}: is one JSON document of {format}; repaired are logs with one value a line, "
             f"and documents of {' and '.join(LISTS)}"
         )
-    patch, numbers = mend_lines(work.source, is_record if format == LOG else None)
+    patch, numbers = mend_lines(work.source, _record_test(work.source, format))
     work.apply(patch)
     if not any(line.data.strip() for line in split_lines(work.source)):
         raise InputError(f"{name}: holds no line of JSON ({format}); there is nothing to repair")
     if format == LOG:
         work.apply(mend_log(work.source, numbers.of))
+
+
+def _record_test(source: Sized, format: str) -> RecordTest:
+    if format != LOG:
+        return format_named(format).is_record
+    begins = opening_as(source)
+    return lambda data: begins(data) and is_record(_decoded(data))
+
+
+def _decoded(data: bytes) -> Json:
+    try:
+        return decode(data)
+    except ValueError:
+        return None
 
 
 def _by_line(repairs: Iterable[Repair]) -> tuple[Repair, ...]:

@@ -9,20 +9,18 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from recap.transcript.lines import parse, split_lines
-from recap.transcript.model import decode
+from recap.transcript.lines import beginning, parse, split_lines
 from recap.transcript.repair.patch import Edit, Patch
 from recap.transcript.spans import MAX_DEPTH, is_deep, leading_objects, trailing_objects
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from recap.transcript.lines import Line
-    from recap.transcript.model import Json
+    from recap.transcript.lines import Line, RecordTest
     from recap.transcript.sources import Sized
     from recap.transcript.spans import Span
 
@@ -69,51 +67,30 @@ class Numbers:
         return self._given[at] + mended - self._mended[at]
 
 
-class Shape(NamedTuple):
-    """How the records of a log look, so that one is known where it does not fill its line.
-
-    Attributes:
-        openings: What records begin with, up to the colon of the first key.
-        is_record: Whether a decoded object may be a record and not a part of one.
-    """
-
-    openings: tuple[bytes, ...]
-    is_record: Callable[[Json], bool]
-
-
-def shape_of(source: Sized, is_record: Callable[[Json], bool] | None) -> Shape:
-    """Return the shape of a log's records, from its first lines that are JSON.
-
-    Without ``is_record`` a record is what has all keys that those lines share.
-    """
+def opening_as(source: Sized) -> RecordTest:
+    """Return the test of objects that begin like the first lines of a log, and as readers know."""
     openings = set(OPENINGS)
-    shared: set[str] | None = None
     for line in islice(split_lines(source), SAMPLED_LINES):
         opening = _OPENING.match(line.data)
         if opening and is_json(line.data):
             openings.add(opening.group())
-            if is_record is None:
-                keys = decode(line.data).keys()
-                shared = set(keys) if shared is None else shared & keys
-    common = shared or set()
-    return Shape(tuple(sorted(openings)), is_record or (lambda value: common <= value.keys()))
+    return beginning(*sorted(openings))
 
 
-def mend_lines(
-    source: Sized, is_record: Callable[[Json], bool] | None = None
-) -> tuple[Patch, Numbers]:
+def mend_lines(source: Sized, is_record: RecordTest) -> tuple[Patch, Numbers]:
     """Return what makes every line of a log a line of JSON, and the line numbers before.
 
-    A last line that was never finished is taken out like any other: what is mended is a copy.
+    ``is_record`` judges objects on a line that they do not fill. A last line that was never finished
+    is taken out like any other: what is mended is a copy.
     """
-    patch, numbers, shape = Patch(), Numbers(), shape_of(source, is_record)
+    patch, numbers = Patch(), Numbers()
     for line in split_lines(source):
         mended = 1
         if line.data.strip(BLANK) == b"null":
             mended = _take_line(patch, line)
             patch.note("null-line", line.number, "A null line is taken out.")
         elif line.data.strip(BLANK) and not is_json(line.data):
-            mended = _mend(patch, line, shape)
+            mended = _mend(patch, line, is_record)
         numbers.add(line.number, mended)
     return patch, numbers
 
@@ -127,9 +104,9 @@ def is_json(data: bytes) -> bool:
     return True
 
 
-def _mend(patch: Patch, line: Line, shape: Shape) -> int:
+def _mend(patch: Patch, line: Line, is_record: RecordTest) -> int:
     """Mend a line that is no JSON; return how many lines it becomes."""
-    spans = list(_records(line.data, shape))
+    spans = list(_records(line.data, is_record))
     if not spans and is_deep(line.data):
         detail = f"It nests deeper than {MAX_DEPTH} levels, and is left as it is."
         patch.leave("too-deep", line.number, detail)
@@ -162,7 +139,7 @@ def _close_gap(patch: Patch, line: Line, gap: Span, new: bytes) -> None:
         patch.edits.append(Edit(line.start + start, line.start + end, new))
 
 
-def _records(data: bytes, shape: Shape) -> Iterator[Span]:
+def _records(data: bytes, is_record: RecordTest) -> Iterator[Span]:
     """Yield the spans of the records a line still holds.
 
     Where they do not fill the line, an object counts only when it looks like the log's records: it
@@ -175,12 +152,12 @@ def _records(data: bytes, shape: Shape) -> Iterator[Span]:
     is_filled = bool(tail) and not cut
     for start, end in (*leading_objects(core[:cut]), *tail):
         record = core[start:end]
-        if not is_filled and not record.startswith(shape.openings):
+        if not is_filled and not is_record(record):
             continue
-        if not is_json(record):
-            is_filled = False
-        elif is_filled or shape.is_record(decode(record)):
+        if is_json(record):
             yield begin + start, begin + end
+        else:
+            is_filled = False
 
 
 def _report(patch: Patch, line: Line, spans: list[Span]) -> None:
