@@ -16,7 +16,7 @@ import msgspec
 from recap.economics.usage import Fields, Usage, count, split_prompt, usage_of
 from recap.transcript.formats import Input
 from recap.transcript.lines import Report, elements, members, parse, read_records
-from recap.transcript.model import Json, Slice
+from recap.transcript.model import Json  # noqa: TC001 - msgspec resolves it
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -91,14 +91,14 @@ _SAID = msgspec.json.Decoder(_Said)
 
 
 def _said(data: msgspec.Raw) -> _Said:
-    try:
-        return _decoded(bytes(data), _SAID) or _Said()
-    except ValueError:
-        return _Said()
+    return _decoded(bytes(data), _SAID) or _Said()
 
 
 def _decoded(data: bytes, decoder: msgspec.json.Decoder[T]) -> T | None:
-    return parse(data, decoder).value
+    try:
+        return parse(data, decoder).value
+    except ValueError:
+        return None
 
 
 def _claude_code(source: Sized) -> Iterable[Reported]:
@@ -110,14 +110,7 @@ def _claude_web(source: Sized) -> Iterable[Reported]:
     given = Input(source).value
     lines = members(given[0]).get("loglines") if given else None
     handles = enumerate(elements(lines) if lines else (), 1)
-    return _of_claude((n, line) for n, raw in handles if (line := _element(raw)))
-
-
-def _element(raw: object) -> _Line | None:
-    try:
-        return _decoded(raw.dump(), _LINES) if isinstance(raw, Slice) else None
-    except ValueError:
-        return None
+    return _of_claude((n, line) for n, raw in handles if (line := _decoded(raw.dump(), _LINES)))
 
 
 def _of_claude(lines: Iterable[tuple[int, _Line]]) -> Iterable[Reported]:

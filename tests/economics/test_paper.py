@@ -105,6 +105,15 @@ def test_halves_are_rounded_up() -> None:
     assert [rounded(x) for x in (0.5, 1.5, 2.5, -0.5, 2.49)] == [1, 2, 3, 0, 2]
 
 
+def test_tiers_begin_above_their_bounds() -> None:
+    tiers = [tier_of(share) for share in (15, 16, 40, 41)]
+    assert tiers == ["conversational", "mixed", "mixed", "heavy"]
+
+
+def test_a_trim_that_saves_nothing_never_pays() -> None:
+    assert report(50_000, 50_000, PAPER_PRICES["sonnet"]).break_even_turns == 999
+
+
 def test_a_trim_is_estimated_by_the_bytes_of_each_kind() -> None:
     kinds = {
         "fileHistory": 100, "thinkingSignatures": 200, "toolResults": 1000, "toolUseRequests": 100

@@ -63,6 +63,11 @@ def test_a_response_that_the_client_made_up_is_left_out() -> None:
     assert reported(lines(empty), "claude-code") == []
 
 
+def test_a_response_without_usage_is_left_out() -> None:
+    bare = {"type": "assistant", "message": {"id": "m1", "content": []}}
+    assert reported(lines(bare, {"type": "assistant", "message": "odd"}), "claude-code") == []
+
+
 def test_a_claude_web_export_is_read_like_its_lines() -> None:
     document = json.dumps({"loglines": [7, {"type": "user"}, spoken("m1", 4)]}).encode()
     assert reported(document, "claude-web") == [
