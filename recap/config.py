@@ -145,8 +145,9 @@ class Settings:
         "turn", "when a selection may change: at requests, at epochs, never", choices=MODES
     )
     idle_ttl: float = _setting(
-        300.0, "seconds after which the vendor's cache counts as expired", bounds=Bounds(0)
-    )
+        300.0, "seconds a cached prefix lives; an hour where the vendor reports such a cache",
+        bounds=Bounds(0),
+    )  # fmt: skip
     epoch_start_tokens: int = _setting(
         100_000, "tokens of a prompt above which mode epoch selects (ours)", bounds=Bounds(1)
     )

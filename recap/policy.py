@@ -55,6 +55,8 @@ class Moment:
         is_root_changed: The root differs from that of the requests before under the same id.
         is_cold_resume: The client says that it resumed and nothing is cached.
         is_near_limit: See ``is_near_limit``.
+        cache_life: Seconds that the cached prefix lives, as ``economics.cache_life`` last told; None
+            where it never did: then ``idle_ttl``.
         now: Seconds; any clock, the one of ``last_response``.
         last_response: When the last response of the session came; None for never.
         cached: Tokens that the last response reported as read from the cache; None for unknown.
@@ -76,6 +78,7 @@ class Moment:
     is_root_changed: bool = False
     is_cold_resume: bool = False
     is_near_limit: bool = False
+    cache_life: float | None = None
     now: float = 0.0
     last_response: float | None = None
     cached: int | None = None
@@ -175,7 +178,8 @@ def _cold(moment: Moment, settings: Settings) -> Reason | None:
         return "cold_resume"
     if moment.last_response is None:
         return "unknown"
-    if moment.now - moment.last_response > settings.idle_ttl:
+    life = settings.idle_ttl if moment.cache_life is None else moment.cache_life
+    if moment.now - moment.last_response > life:
         return "idle"
     return "cache_fell" if _fell(moment.cached, moment.cached_before) else None
 

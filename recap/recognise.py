@@ -127,7 +127,7 @@ def recognise(
     is_side_call = not (body.get("tools") or body.get("functions") or mode)
     claims = _codex_claims(lowered, body)
     now = Recognised(
-        session=session_key(read.messages, lowered, body, tenant=tenant),
+        session=session_key(read.messages, lowered, body, tenant=tenant, found=found),
         turn_key=last.turn_key if last else "",
         selection_key=current.turn_key if current else "",
         is_boundary=last is not None and all(message.role == "system" for message in after),

@@ -106,6 +106,7 @@ def session_key(
     body: Mapping[str, Json] | None = None,
     *,
     tenant: str = "",
+    found: Sequence[Boundary] | None = None,
 ) -> SessionKey:
     """Return the key of the session that ``messages`` belong to.
 
@@ -114,9 +115,11 @@ def session_key(
         headers: HTTP headers of the request; names are matched without regard to case.
         body: The request's other fields (``prompt_cache_key``, ``metadata``).
         tenant: Whose session it is.
+        found: The boundaries of ``messages``, where they are known.
     """
     lowered = {name.lower(): value for name, value in (headers or {}).items()}
-    found = boundaries(messages)
+    if found is None:
+        found = boundaries(messages)
     root = found[0].turn_key if found else ""
     return SessionKey(tenant, _client_id(lowered, body or {}), lowered.get(AGENT_HEADER, ""), root)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from recap.economics.prices import PRICES, Prices, price_table, prices_of
 from recap.economics.tokens import calibrated, tokens_of
-from recap.economics.usage import CacheLife, Usage, usage_of
+from recap.economics.usage import CacheLife, Usage, cache_life, usage_of
 from recap.economics.verdict import (
     Advice,
     Change,
@@ -33,6 +33,7 @@ __all__ = [
     "Prices",
     "Usage",
     "break_even",
+    "cache_life",
     "calibrated",
     "cost_of",
     "describe",

@@ -48,6 +48,14 @@ class Usage:
         )
 
 
+def cache_life(usage: Usage) -> float | None:
+    """Return how long, in seconds, what a response wrote stays cached; None where it does not say.
+
+    Only Anthropic's cache of an hour says so. What others wrote lives as long as their vendor likes.
+    """
+    return 3600.0 if usage.cache_write_1h else None
+
+
 def usage_of(fields: object) -> Usage | None:
     """Return the tokens of a vendor's usage object; None where it is none. Total.
 

@@ -54,9 +54,9 @@ def test_it_settles_on_the_ratio_that_is_reported(start: float, true: float) -> 
 
 
 def test_tokens_are_rounded_up_and_never_negative() -> None:
-    assert [tokens_of(n) for n in (-3, 0, 1, 4, 5)] == [0, 0, 1, 1, 2]
-    assert tokens_of(1000, 2.5) == 400
+    assert [tokens_of(n) for n in (-3, 0, 1, 5, 6)] == [0, 0, 1, 2, 3]
+    assert tokens_of(1000, 4.0) == 250
 
 
 def test_a_ratio_out_of_bounds_is_replaced() -> None:
-    assert tokens_of(400, 0.0) == tokens_of(400, float("nan")) == tokens_of(400) == 100
+    assert tokens_of(400, 0.0) == tokens_of(400, float("nan")) == tokens_of(400) == 160

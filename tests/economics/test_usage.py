@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recap.economics import Usage, usage_of
+from recap.economics import Usage, cache_life, usage_of
 
 
 def test_openai_chat_counts_cached_tokens_in_the_prompt() -> None:
@@ -116,6 +116,11 @@ def test_any_fields_give_counts_and_no_part_exceeds_its_whole(
         whole = flat["prompt_tokens"]
         is_count = type(whole) is int and 0 <= whole <= 10**12
         assert usage.input == (whole if is_count else 0)
+
+
+def test_a_cache_of_an_hour_is_told_by_what_was_written() -> None:
+    assert cache_life(Usage(cache_write_1h=1)) == 3600
+    assert cache_life(Usage(cache_read=9, cache_write_5m=9)) is None
 
 
 def test_usages_add_up() -> None:

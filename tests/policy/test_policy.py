@@ -44,6 +44,7 @@ def test_a_warm_session_that_was_never_compacted_stays_whole() -> None:
     [
         ({"last_response": 1000 - 300.1}, "idle"),
         ({"last_response": None}, "unknown"),
+        ({"last_response": -2601, "cache_life": 3600}, "idle"),
         ({"cached": 900, "cached_before": 1000}, "cache_fell"),
         ({"is_cold_resume": True}, "cold_resume"),
         ({"is_near_limit": True}, "near_limit"),
@@ -58,6 +59,7 @@ def test_an_idle_boundary_selects(changes: dict[str, Any], reason: str) -> None:
     [
         {"last_response": 700},  # exactly the time the cache lives
         {"last_response": 1007},  # a clock set back
+        {"last_response": -2000, "cache_life": 3600},
         {"cached": 1000, "cached_before": 1000},
         {"cached": 5, "cached_before": None},
         {"cached": None, "cached_before": 5},
@@ -171,6 +173,7 @@ COUNTS = st.one_of(st.none(), st.integers(0, 200_000))
 MOMENTS = st.builds(
     Moment,
     **{name: st.booleans() for name in BOOLEANS},
+    cache_life=st.one_of(st.none(), st.floats(0, 1e6)),
     now=st.floats(allow_nan=True),
     last_response=st.one_of(st.none(), st.floats(allow_nan=True)),
     cached=COUNTS,
