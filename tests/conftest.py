@@ -37,3 +37,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--fuzz", type=int, default=300, metavar="N", help="inputs for each reader in tests/fuzz"
     )
+    parser.addoption(
+        "--kills", type=int, default=20, metavar="N", help="processes killed while they write"
+    )

@@ -35,11 +35,16 @@ def connect(
         f"{path.absolute().as_uri()}?mode=rw",
         uri=True, timeout=seconds, isolation_level=None, check_same_thread=False,
     )  # fmt: skip
+    connection.text_factory = _text
     connection.execute(f"PRAGMA query_only = {int(is_reader)}")
     connection.execute("PRAGMA temp_store = MEMORY")  # no copies in a folder of others
     connection.execute("PRAGMA secure_delete = FAST")
     connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}")
     return connection
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")  # of a damaged row; its seal then tells
 
 
 def patiently(action: Callable[[], _T], seconds: float) -> _T:

@@ -48,10 +48,6 @@ class Place(NamedTuple):
         """Folder of the rolling copies."""
         return self.folder / "backups"
 
-    def files(self) -> list[Path]:
-        """Return the files that are there, damaged copies and backups included."""
-        return sorted(path for path in self.folder.rglob("*") if not path.is_dir())
-
 
 def store_folder(folder: Path | None, environ: Mapping[str, str]) -> Path:
     """Return the folder of the store: the argument, else RECAP_HOME, else the user's data folder."""

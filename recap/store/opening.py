@@ -24,6 +24,9 @@ from recap.store.files import (
 )
 from recap.store.migrations import APPLICATION_ID, migrate, pending
 
+CHECKED_BYTES = 16 << 20
+"""Size up to which a database is checked whenever it is opened: about 10 ms."""
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -54,9 +57,9 @@ def _make(place: Place) -> None:
             f"the database of the store {place.folder} is gone but copies of it are there; {REPAIR}"
         )
     try:
-        secret = read_secret(place.secret) or make_secret(place.secret)
-        for left in place.folder.glob("recap.db.new-*"):  # of a process that was killed
+        for left in place.folder.glob("*.new-*"):  # of a process that was killed
             left.unlink()
+        secret = read_secret(place.secret) or make_secret(place.secret)
         build(place.folder, secret_id(secret)).replace(place.database)
         sync_folder(place.folder)
     except OSError as err:
@@ -108,6 +111,7 @@ def _judged(connection: sqlite3.Connection, place: Place) -> bytes:
             f"another folder with RECAP_HOME"
         )
     pending(connection)
+    _judge_pages(connection, place.database)
     named = connection.execute("SELECT value FROM meta WHERE name = 'secret'").fetchone()
     if named is None:
         raise StoreError(f"the store {place.database} is damaged (no secret named); {REPAIR}")
@@ -124,3 +128,17 @@ def _judged(connection: sqlite3.Connection, place: Place) -> bytes:
         )
     make_private(place.secret)
     return secret
+
+
+def _judge_pages(connection: sqlite3.Connection, path: Path) -> None:
+    """Look at every page where that takes no time; larger stores are judged with each backup."""
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    (size,) = connection.execute("PRAGMA page_size").fetchone()
+    if pages * size <= CHECKED_BYTES and (found := complaints(connection, most=1)):
+        raise StoreError(f"the store {path} is damaged ({found[0]}); {REPAIR}")
+
+
+def complaints(connection: sqlite3.Connection, *, most: int = 100) -> list[str]:
+    """Return what SQLite finds wrong with the pages of a database, at most so many lines."""
+    found = connection.execute(f"PRAGMA quick_check({most})").fetchall()
+    return [line for (text,) in found for line in text.splitlines() if line != "ok"]

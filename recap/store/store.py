@@ -7,13 +7,16 @@ import os
 import time
 from typing import TYPE_CHECKING
 
+from recap.errors import UsageError
 from recap.store import sessions
+from recap.store.backup import copy, roll
 from recap.store.database import Database
 from recap.store.files import Place, make_folder, store_folder
 from recap.store.history import History
 from recap.store.migrations import migrate
 from recap.store.opening import hold, judged_secret
 from recap.store.rows import KEY_BYTES, check_bytes, check_key
+from recap.store.verify import verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
     from recap.store.files import Lock
     from recap.store.rows import SelectionRow, SessionRow
+    from recap.store.verify import Fault
 
 
 class Store:
@@ -57,6 +61,7 @@ class Store:
         try:
             store = cls(place, lock, judged_secret(place), clock)
             store._database.write(migrate)
+            store._back_up()
         except BaseException:
             lock.release()
             raise
@@ -78,10 +83,29 @@ class Store:
     ) -> None:
         self.close()
 
+    def _back_up(self) -> None:
+        if self._database.read(_holds_something):
+            roll(self._place, self._clock())
+
     @property
     def folder(self) -> Path:
         """The folder of the store."""
         return self._place.folder
+
+    def verify(self) -> tuple[Fault, ...]:
+        """Return what is wrong with the store, see ``recap.store.verify``."""
+        return verify(self.folder)
+
+    def backup(self, path: Path) -> None:
+        """Copy the database to a new file, whole and checked, while it is in use.
+
+        The secret is not part of it. The store makes such copies itself, one a day when it is
+        opened, and keeps two.
+
+        Raises:
+            StoreError: The file exists or cannot be written, or the database is damaged.
+        """
+        copy(self._place.database, path)
 
     @property
     def history(self) -> History:
@@ -124,12 +148,15 @@ class Store:
 
         Raises:
             ConflictError: Another process saved or removed the session since: load it again.
-            UsageError: A key has another length, or a value cannot be stored.
+            UsageError: A key has another length, a value cannot be stored, or the selection is of
+                another session.
             StoreError: The graph is larger than 4 MiB, or see the class.
         """
         sessions.check_session(row)
         if selection is not None:
             sessions.check_selection(selection)
+            if (selection.tenant, selection.session) != (row.tenant, row.id):
+                raise UsageError("the selection is of another session than the one saved")
         now = self._clock()
 
         def save(connection: Connection) -> SessionRow:
@@ -182,6 +209,11 @@ class Store:
         """Return the selections of a session, newest first, at most 64."""
         _check_keys(tenant, session)
         return self._database.read(lambda c: sessions.list_selections(c, tenant, session))
+
+
+def _holds_something(connection: Connection) -> bool:
+    query = "SELECT EXISTS (SELECT 1 FROM sessions) OR EXISTS (SELECT 1 FROM snapshots)"
+    return bool(connection.execute(query).fetchone()[0])
 
 
 def _check_keys(tenant: bytes, session: bytes | None = None) -> None:

@@ -7,8 +7,6 @@ import hashlib
 import random
 import sqlite3
 from contextlib import closing
-from itertools import count
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,47 +15,14 @@ from hypothesis import strategies as st
 from recap.errors import StoreError, UsageError
 from recap.store import BranchRow, Chain, History, SideFile, SnapshotRow, Store, cutting, objects
 from recap.store import snapshots as snapshot_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+from tests.store.factories import execute, rows_in, snapshot, transcript
 
 IN_STORE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    """A new store whose clock ticks once per call."""
-    ticks = count(1000)
-    with Store.open(tmp_path / "store", clock=lambda: float(next(ticks))) as opened:
-        yield opened
-
-
-@pytest.fixture
 def history(store: Store) -> History:
     return store.history
-
-
-def transcript(lines: int, seed: int = 1) -> list[bytes]:
-    """Return lines of a few kilobytes that compress like text."""
-    draw = random.Random(seed)
-    words = [draw.randbytes(4).hex().encode() for _ in range(500)]
-    return [b" ".join(draw.choices(words, k=draw.randint(10, 400))) + b"\n" for _ in range(lines)]
-
-
-def snapshot(chain: Chain, id: str = "a" * 32, **changes: object) -> SnapshotRow:
-    fields = {"root": chain.root, "sha256": chain.sha256, "size": chain.size, **changes}
-    return SnapshotRow(id=id, **fields)  # type: ignore[arg-type]
-
-
-def rows_in(store: Store, table: str) -> int:
-    with closing(sqlite3.connect(store.folder / "recap.db")) as connection:
-        return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
-
-
-def execute(store: Store, statement: str, *values: object) -> None:
-    with closing(sqlite3.connect(store.folder / "recap.db")) as connection, connection:
-        connection.execute(statement, values)
 
 
 CHUNKS = st.lists(

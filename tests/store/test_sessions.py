@@ -3,42 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from itertools import count, product
-from typing import TYPE_CHECKING
+from itertools import product
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from recap.errors import ConflictError, StoreError, UsageError
-from recap.store import SelectionRow, SessionRow, Store, sessions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-TENANT, OTHER = b"t" * 16, b"o" * 16
-
-
-def key(number: int) -> bytes:
-    return number.to_bytes(16, "big")
-
-
-def row(number: int = 1, tenant: bytes = TENANT, **changes: object) -> SessionRow:
-    return SessionRow(tenant=tenant, id=key(number), **{"graph": b"graph", **changes})  # type: ignore[arg-type]
-
-
-def chosen(turn: int, number: int = 1, tenant: bytes = TENANT, **changes: object) -> SelectionRow:
-    fields = {"turn_key": key(turn), "kept": b"kept %d" % turn, **changes}
-    return SelectionRow(tenant=tenant, session=key(number), **fields)  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    """A new store whose clock ticks once per call."""
-    ticks = count(1000)
-    with Store.open(tmp_path / "store", clock=lambda: float(next(ticks))) as opened:
-        yield opened
+from recap.store import SessionRow, Store, sessions
+from tests.store.factories import OTHER, TENANT, chosen, key, row
 
 
 def test_what_was_never_stored_is_none(store: Store) -> None:
@@ -131,6 +104,17 @@ def test_other_settings_replace_the_selection_of_a_turn(store: Store) -> None:
     second = store.put_selection(chosen(1, kept=b"second", key=b"settings"))
     assert second.kept == b"second"
     assert store.selections(TENANT, key(1)) == [second]
+
+
+@pytest.mark.parametrize("changes", [{"session": key(2)}, {"tenant": OTHER}])
+def test_a_session_is_not_saved_with_a_selection_of_another(
+    store: Store, changes: dict[str, bytes]
+) -> None:
+    store.save_session(row(2))
+    other = dataclasses.replace(chosen(1), **changes)
+    with pytest.raises(UsageError, match="of another session"):
+        store.save_session(row(), selection=other)
+    assert store.load_session(TENANT, key(1)) is None
 
 
 def test_a_selection_needs_its_session(store: Store) -> None:

@@ -1,0 +1,164 @@
+"""Judging a store without changing it: files, pages, and whatever a hash or a seal can prove."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import stat
+from contextlib import closing
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+from recap.errors import StoreError
+from recap.store import objects, snapshots
+from recap.store.database import connect
+from recap.store.failures import REPAIR, translated
+from recap.store.files import FILE_MODE, FOLDER_MODE, Place, read_secret, secret_id, store_folder
+from recap.store.migrations import APPLICATION_ID, pending
+from recap.store.tables import TABLES, columns_of, is_proved
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+Code: TypeAlias = Literal[
+    "missing", "permissions", "secret", "foreign", "schema", "pages", "row", "dangling", "snapshot"
+]
+
+
+class Fault(NamedTuple):
+    """Something wrong with a store.
+
+    Attributes:
+        code: Kind of fault.
+        detail: What is wrong and where; never text of a conversation.
+        advice: What to do.
+    """
+
+    code: Code
+    detail: str
+    advice: str
+
+
+_DANGLING = {
+    "selections": "SELECT count(*) FROM selections AS a WHERE NOT EXISTS "
+    "(SELECT 1 FROM sessions AS b WHERE b.tenant = a.tenant AND b.id = a.session)",
+    "indexes": "SELECT count(*) FROM indexes AS a WHERE NOT EXISTS "
+    "(SELECT 1 FROM sessions AS b WHERE b.tenant = a.tenant AND b.id = a.session)",
+    "links": "SELECT count(*) FROM links AS a WHERE object NOT IN (SELECT hash FROM objects) "
+    "OR parent IS NOT NULL AND parent NOT IN (SELECT hash FROM links)",
+}
+"""Rows that name a row that is not there. A deleted ancestor of a snapshot is none of them."""
+
+
+def verify(folder: Path | None = None) -> tuple[Fault, ...]:
+    """Return what is wrong with the store of a folder; nothing for a store that is whole.
+
+    Reads every row and proves what can be proved. Writes nothing, and works on a store that cannot
+    be opened.
+
+    Args:
+        folder: None for RECAP_HOME, else the user's data folder.
+    """
+    place = Place(store_folder(folder, os.environ))
+    if not place.database.is_file() or place.database.is_symlink():
+        return (Fault("missing", f"{place.database} is no file", REPAIR),)
+    return (*_file_faults(place), *database_faults(place))
+
+
+def _file_faults(place: Place) -> Iterator[Fault]:
+    for path in (place.folder, *sorted(place.folder.rglob("*"))):
+        try:
+            mode = path.lstat().st_mode
+        except FileNotFoundError:  # SQLite's own come and go
+            continue
+        wanted = FOLDER_MODE if stat.S_ISDIR(mode) else FILE_MODE
+        if stat.S_IMODE(mode) & ~wanted:
+            detail = f"{path} has mode {stat.S_IMODE(mode):03o}, others may read it"
+            yield Fault("permissions", detail, f"run: chmod {wanted:03o} {path}")
+
+
+def database_faults(place: Place) -> list[Fault]:
+    """Return what is wrong with the database and its secret."""
+    faults: list[Fault] = []
+    try:
+        if place.database.stat().st_size == 0:
+            return [Fault("pages", f"{place.database} is empty", REPAIR)]
+        with closing(connect(place.database, is_reader=True)) as connection:
+            connection.execute("BEGIN")
+            faults.extend(_all_faults(connection, place))
+    except sqlite3.Error as err:  # the faults found so far are kept
+        faults.append(Fault("pages", str(translated(err, place.database)), REPAIR))
+    return faults
+
+
+def _all_faults(connection: sqlite3.Connection, place: Place) -> Iterator[Fault]:
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    if application != APPLICATION_ID:
+        yield Fault("foreign", f"{place.database} is a database of another program", REPAIR)
+        return
+    try:
+        todo = pending(connection)
+    except StoreError as err:
+        yield Fault("schema", str(err), "use the release that made the store")
+        return
+    if todo:
+        yield Fault("schema", f"{len(todo)} migrations are pending", "open the store once")
+        return
+    for (text,) in connection.execute("PRAGMA integrity_check(20)").fetchall():
+        if text != "ok":
+            yield Fault("pages", text.replace("\n", "; "), REPAIR)
+    yield from _secret_faults(connection, place)
+    yield from _row_faults(connection)
+    yield from _snapshot_faults(connection)
+
+
+def _secret_faults(connection: sqlite3.Connection, place: Place) -> Iterator[Fault]:
+    advice = f"put the original of {place.secret} back; or {REPAIR}, which loses the sessions"
+    named = connection.execute("SELECT value FROM meta WHERE name = 'secret'").fetchone()
+    try:
+        secret = read_secret(place.secret)
+    except StoreError as err:
+        yield Fault("secret", str(err), advice)
+        return
+    if secret is None:
+        yield Fault("secret", "the secret is missing", advice)
+    elif named is None or secret_id(secret) != named[0]:
+        yield Fault("secret", "the secret is not the one of this database", advice)
+
+
+def _row_faults(connection: sqlite3.Connection) -> Iterator[Fault]:
+    for table in TABLES:
+        columns = columns_of(connection, table)
+        query = f"SELECT rowid, {', '.join(columns.names)} FROM {table.name} ORDER BY rowid"
+        for rowid, *row in connection.execute(query):
+            if not is_proved(table, columns, row):
+                yield Fault("row", f"row {rowid} of {table.name} is damaged", REPAIR)
+    for name, query in _DANGLING.items():
+        (count,) = connection.execute(query).fetchone()
+        if count:
+            yield Fault("dangling", f"{count} rows of {name} name what is not there", REPAIR)
+
+
+def _snapshot_faults(connection: sqlite3.Connection) -> Iterator[Fault]:
+    for (id,) in connection.execute("SELECT id FROM snapshots ORDER BY rowid").fetchall():
+        if not is_snapshot_whole(connection, id):
+            yield Fault("snapshot", f"snapshot {id!r} cannot be read whole", REPAIR)
+
+
+def is_snapshot_whole(connection: sqlite3.Connection, id: str | bytes) -> bool:
+    """Return True when all bytes of a snapshot and its side files are there and proved."""
+    try:
+        row = next(snapshots.iter_snapshots(connection, "WHERE id = ?", id), None)
+        return row is not None and all(_is_whole(connection, side) for side in row.chains)
+    except StoreError:
+        return False
+
+
+def _is_whole(
+    connection: sqlite3.Connection, side: snapshots.SnapshotRow | snapshots.SideFile
+) -> bool:
+    whole = hashlib.sha256()
+    for link in objects.walk(connection, side.root):
+        whole.update(objects.get(connection, link.object))
+    return whole.digest() == side.sha256
