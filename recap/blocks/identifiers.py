@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 MEMO_TOKENS = 1 << 17
 """Tokens remembered per process, 30 MiB; when the memo is full it starts afresh."""
 
+PIECE_CHARS = 1 << 20
+"""Characters whose tokens are made at once."""
+
 MAX_LITERAL_WORDS = 5
 
 _INJECTED_OPEN, _INJECTED_CLOSE = "<system-reminder>", "</system-reminder>"
@@ -76,7 +79,29 @@ def identifiers(text: str) -> frozenset[str]:
     Plain words outside quotes, numbers, hashes and encoded blobs are none. Injected reminders,
     terminal escapes and line numbers count for nothing. Linear in the length of the text.
     """
-    data = _visible(text).encode("utf-8", "replace")
+    found: set[str] = set()
+    for piece in _pieces(_visible(text)):
+        found.update(_identifiers_in(piece))
+    return frozenset(found)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Yield a long text in pieces that end at a line, or at a word where a line is longer still.
+
+    No name crosses the end of a line, so nothing is missed; tokens take many times the memory of
+    their text, and only those of one piece are there at once.
+    """
+    start = 0
+    while len(text) - start > PIECE_CHARS:
+        end = start + PIECE_CHARS
+        cut = text.rfind("\n", start, end) + 1 or text.rfind(" ", start, end) + 1 or end
+        yield text[start:cut]
+        start = cut
+    yield text[start:] if start else text
+
+
+def _identifiers_in(text: str) -> Iterator[str]:
+    data = text.encode("utf-8", "replace")
     if len(data) > len(text):
         data = _plain_quotes(data)
     joint = COLON.encode()
@@ -86,7 +111,7 @@ def identifiers(text: str) -> frozenset[str]:
     tokens = set(joined.translate(_SEPARATE).split())
     literals = set(_DOUBLE_QUOTED.findall(data))
     literals.update(_SINGLE_QUOTED.findall(data), _BACKTICKED.findall(data))
-    return frozenset(chain(_NAMES.names(tokens), _QUOTED.names(literals)))
+    return chain(_NAMES.names(tokens), _QUOTED.names(literals))
 
 
 def request_terms(text: str) -> frozenset[str]:

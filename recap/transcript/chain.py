@@ -85,7 +85,8 @@ class _Walk:
 
     def _leaf(self) -> int:
         """Return the last line of the conversation in file order that nothing follows."""
-        spoken = [at for at, node in enumerate(self.nodes) if node.is_spoken]
+        repeated = self.parents.repeated
+        spoken = [at for at, node in enumerate(self.nodes) if node.is_spoken and at not in repeated]
         leaves = (at for at in reversed(spoken) if at not in self.parents.followed)
         return next(leaves, spoken[-1] if spoken else ROOT)
 

@@ -105,7 +105,8 @@ class Parents:
         """Return the nodes from which the conversation went on."""
         followed: set[int] = set()
         for at, node in enumerate(self.nodes):
-            above = self.stated[at] if node.is_spoken else ROOT
+            is_there = node.is_spoken and at not in self.repeated
+            above = self.stated[at] if is_there else ROOT
             while above >= 0 and above not in followed:
                 followed.add(above)
                 if self.nodes[above].is_spoken:
@@ -117,7 +118,8 @@ class Parents:
         """Yield each node's parent; a missing one is where the session stood just before.
 
         That is the last line of the conversation ahead of it in the file, if nothing followed it:
-        the client falls back to the previous line too.
+        the client falls back to the previous line too. A line that a later one of the same uuid
+        replaces is none: its text comes with the later one.
         """
         last = ROOT
         for at, node in enumerate(self.nodes):
@@ -126,13 +128,13 @@ class Parents:
                 yield ROOT if last in self.followed else last
             else:
                 yield stated
-            if node.kind != "link":
+            if node.kind != "link" and at not in self.repeated:
                 last = at
 
     def before(self, at: int) -> int:
         """Return the last line of the conversation ahead of a node in the file, or ROOT."""
         while (at := at - 1) >= 0:
-            if self.nodes[at].kind != "link":
+            if self.nodes[at].kind != "link" and at not in self.repeated:
                 break
         return at
 

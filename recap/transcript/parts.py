@@ -26,6 +26,11 @@ from recap.transcript.model import (
 )
 
 
+def is_blank(text: str) -> bool:
+    """Return True for white space only; the text is not copied."""
+    return not text or text.isspace()
+
+
 def text_part(
     raw: Raw,
     text: str,
@@ -37,7 +42,7 @@ def text_part(
     """Return a text part. Cost: its characters."""
     return Part(
         "text", raw, path, author, len(text), digest("text", text),
-        is_blank=not text.strip(), dialect=dialect,
+        is_blank=is_blank(text), dialect=dialect,
     )  # fmt: skip
 
 
@@ -55,7 +60,7 @@ def thinking_part(
     """
     return Part(
         "thinking", raw, path, "agent", len(text), b"",
-        is_blank=not text.strip() and not has_signature,
+        is_blank=is_blank(text) and not has_signature,
         has_signature=has_signature, dialect=dialect,
     )  # fmt: skip
 
@@ -96,7 +101,7 @@ def result_part(
     cost = len(text) + sum(image_cost_chars(image) for image in images)
     return Part(
         "result", raw, path, result_author(text), cost, digest("result", call_id, _content_identity(content)),
-        call_id, is_blank=not text.strip() and not images, is_error=is_error, dialect=dialect,
+        call_id, is_blank=is_blank(text) and not images, is_error=is_error, dialect=dialect,
         images=tuple(images),
     )  # fmt: skip
 

@@ -283,3 +283,25 @@ def test_results_do_not_depend_on_the_hash_seed():
         for seed in ("0", "1", "2")
     }  # fmt: skip
     assert len(outputs) == 1
+
+
+# Long texts
+
+
+@pytest.mark.parametrize("joint", ["\n", "\n\n    "])
+def test_a_text_read_in_pieces_has_the_names_of_the_whole(
+    monkeypatch: pytest.MonkeyPatch, joint: str
+) -> None:
+    lines = [f"call_{n}(path/to_{n}.py) says \"error {n} in part\" and 'x_{n}'" for n in range(60)]
+    whole = identifiers(joint.join(lines))
+    for size in (70, 100, 333):
+        monkeypatch.setattr("recap.blocks.identifiers.PIECE_CHARS", size)
+        assert identifiers(joint.join(lines)) == whole
+
+
+def test_a_long_line_is_cut_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recap.blocks.identifiers.PIECE_CHARS", 40)
+    assert identifiers(" ".join(f"name_of_{n}" for n in range(50))) >= {
+        f"name_of_{n}" for n in range(50)
+    }
+    assert "a" * 30 not in identifiers("b" * 200)

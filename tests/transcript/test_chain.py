@@ -519,3 +519,43 @@ def test_the_order_of_metadata_lines_does_not_matter(seed):
     for _ in range(4):
         lines.insert(source.randrange(len(lines) + 1), {"type": "mode", "sessionId": "s1"})
     assert words(read(*lines)) == words(read(*compacted()))
+
+
+# A uuid that stands twice, beside a parent that was never written
+
+
+def test_a_gap_is_not_joined_to_a_line_that_a_later_one_replaces():
+    transcript = read(
+        user("u0", None, "first"),
+        agent("a0", "u0", said("reply")),
+        user("u1", "a0", "twice"),
+        user("g", "never written", "behind the gap"),
+        agent("a1", "g", said("answer")),
+        user("u1", "a1", "twice"),
+        agent("a2", "u1", said("end")),
+    )
+    found = words(transcript)
+    assert found.count("twice") == 1
+    assert found == ["first", "reply", "behind the gap", "answer", "twice", "end"]
+
+
+def test_the_last_line_is_not_one_that_was_replaced():
+    transcript = read(
+        user("u1", "a1", "question"),
+        user("u1", "a1", "question"),
+        agent("a1", "u1", said("reply")),
+    )
+    assert sorted(words(transcript)) == ["question", "reply"]
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abcde"), st.sampled_from(["", "a", "b", "c", "d", "e", "zz"])),
+        min_size=1,
+        max_size=9,
+    )
+)
+def test_no_line_is_read_twice_whatever_its_uuid_and_parent(links):
+    lines = [user(uuid, parent or None, f"text of {uuid}") for uuid, parent in links]
+    found = words(read(*lines))
+    assert len(found) == len(set(found))
