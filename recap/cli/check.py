@@ -41,7 +41,7 @@ UNJUDGED = frozenset(
 
 @click.command("check", cls=Command, example="recap check context.json --dialect anthropic")
 @click.argument("session", required=False, metavar="FILE")
-@click.option("--latest", is_flag=True, help="Check the newest session of the agents found.")
+@click.option("--latest", is_flag=True, help="Check the newest session found.")
 @click.option(
     "--dialect",
     type=click.Choice((AUTO, *DIALECTS, LOG)),

@@ -19,7 +19,7 @@ import click
 import recap
 from recap.cli.command import Command
 from recap.cli.options import json_option, settings_in_force
-from recap.cli.output import Element, Line, say, say_json
+from recap.cli.output import Element, Line, counted, say, say_json
 from recap.cli.sessions import LOCATIONS, location_root, session_files
 
 if TYPE_CHECKING:
@@ -149,10 +149,12 @@ def _settings(environ: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
 
 
 def _homes(environ: Mapping[str, str], home: Path) -> dict[str, str]:
-    count = sum(1 for _ in session_files(home, environ))
+    counts = {
+        location: sum(1 for _ in session_files(location, home, environ)) for location in LOCATIONS
+    }
     return {
-        location.agent: f"{location_root(location, home, environ)} ({count} sessions)"
-        for location in LOCATIONS
+        location.agent: f"{location_root(location, home, environ)} ({counted(count, 'session')})"
+        for location, count in counts.items()
     }
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recap.cli.output import preview, working
+from recap.cli.output import preview, remark, working
 from recap.cli.sessions import newest_session
 from recap.errors import InputError, UsageError, shown, shown_path
 from recap.files import read_file
@@ -122,7 +122,7 @@ def session_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add SESSION, --latest and --format; the command gets ``session: Session``."""
 
     @click.argument("session", required=False)
-    @click.option("--latest", is_flag=True, help="Take the newest session of Claude Code.")
+    @click.option("--latest", is_flag=True, help="Take the newest session found.")
     @click.option("--format", "format_name", metavar="NAME", help="Format; detected by default.")
     @functools.wraps(function)
     def wrapped(session: str | None, latest: bool, format_name: str | None, **given: Any) -> Any:
@@ -139,7 +139,9 @@ def session_path(name: str | None, latest: bool) -> Path | None:
             click.get_current_context(),
         )
     if name is None:
-        return newest_session(Path.home(), os.environ)
+        newest = newest_session(Path.home(), os.environ, Path.cwd())
+        remark(f"--latest takes {newest.path} ({newest.agent})")
+        return newest.path
     return None if name == STDIN else Path(name)
 
 

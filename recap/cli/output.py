@@ -175,6 +175,11 @@ def say_bytes(data: bytes) -> None:
 
 def complain(message: str) -> None:
     """Print a one-line error to standard error."""
+    remark(message)
+
+
+def remark(message: str) -> None:
+    """Print a remark to standard error that belongs to the outcome, in one line."""
     click.echo(f"recap: {' '.join(safe(message).split())}", err=True)
 
 

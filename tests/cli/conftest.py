@@ -46,7 +46,8 @@ class Cli:
         kept = {
             name: value
             for name, value in os.environ.items()
-            if not name.startswith(("RECAP_", "CLAUDE")) and name not in ("COLUMNS", "NO_COLOR")
+            if not name.startswith(("RECAP_", "CLAUDE", "CODEX", "COPILOT", "PI_"))
+            and name not in ("COLUMNS", "NO_COLOR")
         }
         return kept | {
             "HOME": str(self.folder), "XDG_CONFIG_HOME": str(self.folder / "xdg"), **changes
