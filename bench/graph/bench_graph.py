@@ -17,7 +17,7 @@ from bench.select.synthetic import synthetic_session
 from recap.capture.reuse import build_graph, observe_turns, turn_count
 from recap.config import Settings
 from recap.graph.codec import decode, encode
-from recap.graph.stale import find_repeats
+from recap.graph.repeats import find_repeats
 from recap.graph.state import align
 from recap.graph.update import update
 

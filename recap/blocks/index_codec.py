@@ -141,6 +141,7 @@ def _is_first(starts: npt.NDArray[np.int64], entries: int) -> npt.NDArray[np.boo
 
 
 def _checked_body(data: bytes) -> bytes:
+    _demand(isinstance(data, bytes), "no bytes at all")  # from callers without types
     _demand(data[: len(MAGIC)] == MAGIC and len(data) >= _HEAD.size, "they begin otherwise")
     _, version, checksum, size = _HEAD.unpack_from(data)
     _demand(version == VERSION, f"version {version}, this release reads version {VERSION}")

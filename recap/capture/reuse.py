@@ -7,16 +7,16 @@ again counts as unused.
 
 from __future__ import annotations
 
-from itertools import islice, pairwise
+from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from recap.graph.distinct import distinct
-from recap.graph.observation import TurnObservation
-from recap.graph.stale import find_repeats, mark_stale
+from recap.graph.fold import TurnUse, fold
+from recap.graph.repeats import find_repeats
+from recap.graph.runs import runs
 from recap.graph.state import ContextGraph
-from recap.graph.update import update_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from recap.blocks.table import BlockTable
     from recap.config import Settings
+    from recap.graph.observation import TurnObservation
+    from recap.graph.repeats import Repeats
 
 OBSERVER = "reuse"
 
@@ -32,8 +34,9 @@ RECOUNT_GROWTH = 1.125
 """Identifier weights are counted anew when a session has grown by this factor. Counting at every
 turn would cost turns x identifiers; so the weights lag by an eighth and the cost stays linear."""
 
-BATCH_TURNS = 32
-"""Turns folded into the graph at once: its edges are copied once a batch, not once a turn."""
+DENSE_SHARE = 16
+"""Where a turn wrote what stands in more than a sixteenth of the blocks, a sum for each block costs
+less than to sort those that have one. The sums are the same."""
 
 
 def build_graph(
@@ -42,6 +45,7 @@ def build_graph(
     *,
     turns: int | None = None,
     graph: ContextGraph | None = None,
+    repeats: Repeats | None = None,
 ) -> ContextGraph:
     """Return the graph of a session after its completed turns.
 
@@ -51,16 +55,15 @@ def build_graph(
         turns: How many turns are completed, from the first on; all that the table holds if None.
         graph: Graph of the session's first turns, to go on from; the result is the same as
             without it.
+        repeats: ``find_repeats`` of this table, or of one that begins alike, so that only what is
+            new is looked at; the result is the same as without it.
     """
     graph = ContextGraph.empty(OBSERVER) if graph is None else graph
     last = turn_count(table) if turns is None else min(turns, turn_count(table))
     if graph.turns >= last:
         return graph
-    repeats = find_repeats(table, settings.stale_overlap)
-    observations = observe_turns(table, range(graph.turns, last))
-    while batch := list(islice(observations, BATCH_TURNS)):
-        graph = mark_stale(update_all(graph, batch, settings), batch, repeats)
-    return graph
+    repeats = find_repeats(table, settings.stale_overlap, repeats)
+    return fold(graph, turn_uses(table, range(graph.turns, last)), repeats, settings)
 
 
 def turn_count(table: BlockTable) -> int:
@@ -81,69 +84,112 @@ def observe_turns(table: BlockTable, turns: range | None = None) -> Iterator[Tur
         table: Blocks of the session.
         turns: Turn numbers, ascending; all turns of the table if None.
     """
+    return (use.observation(table.ids) for use in turn_uses(table, turns))
+
+
+def turn_uses(table: BlockTable, turns: range | None = None) -> Iterator[TurnUse]:
+    """Yield the same as ``observe_turns`` without what was not used.
+
+    A few passes over the identifiers up to the end of the last turn, and then what the turns wrote.
+    """
     turns = range(turn_count(table)) if turns is None else turns
-    incidence = _incidence(table)
-    ends = np.searchsorted(table.turn, np.arange(turns.stop), side="right").tolist()
-    frequency = np.zeros(table.index.size, np.int64)
-    weight = np.zeros(table.index.size)
-    total = np.zeros(len(table))  # weight of all identifiers of a block
-    counted = 0
-    for turn, (start, end) in enumerate(pairwise((0, *ends))):
-        np.add.at(frequency, incidence.term[incidence.entries(start, end)], 1)
-        if end >= RECOUNT_GROWTH * counted:
-            counted, weight = end, np.log1p(end / np.maximum(frequency, 1))
-            total[:start] = _weights(incidence, weight, 0, start)
-        total[start:end] = _weights(incidence, weight, start, end)
-        if turn in turns:
-            use = _use(incidence, range(start, end), frequency, weight)
-            later, earlier, mass = _support(incidence, range(start, end), weight)
-            yield TurnObservation(
-                turn,
-                table.ids[:end],
-                _share(use, total[:end]),
-                later,
-                earlier,
-                _share(mass, total[later]),
-            )
+    ends = np.searchsorted(table.turn, np.arange(turns.stop), side="right")
+    bounds = [0, *ends.tolist()]
+    counts = _recounts(ends)
+    incidence = _incidence(table, bounds[turns.start], bounds[-1])
+    weight, total = np.zeros(0), np.zeros(bounds[-1])  # of identifiers; of all those of a block
+    counted = known = 0
+    for turn in turns:
+        start, end = bounds[turn : turn + 2]
+        latest = counts[bisect_right(counts, end) - 1]
+        if latest > counted:
+            counted, known, weight = latest, 0, _idf(incidence, latest)
+        total[known:end] = _weights(incidence, weight, known, end)
+        known = end
+        rows, use = _use(incidence, range(start, end), weight)
+        later, earlier, mass = _support(incidence, range(start, end), weight)
+        yield TurnUse(
+            turn,
+            end,
+            rows,
+            _share(use, total[rows]),
+            later,
+            earlier,
+            _share(mass, total[later]),
+        )
+
+
+def _recounts(ends: npt.NDArray[np.int64]) -> list[int]:
+    """Return how many blocks identifiers are counted over, each time; 0 at first."""
+    counts, turn = [0], 0
+    while turn < len(ends):
+        counts.append(int(ends[turn]))
+        turn = int(np.searchsorted(ends, max(1, RECOUNT_GROWTH * counts[-1])))
+    return counts
 
 
 class _Incidence(NamedTuple):
-    """Entries (block, identifier) in block order, and the same as postings of each identifier.
+    """Entries (block, identifier) up to a turn's end, and the blocks that hold an identifier.
 
     Attributes:
         starts: int64 ``[blocks + 1]``: where the entries of a block begin.
         block, term: int64, int32 ``[nnz]``: what an entry stands for.
         wrote: bool ``[nnz]``: the agent itself wrote it.
-        previous: int64 ``[nnz]``: the latest earlier block with the same identifier, -1 if none.
+        size: Number of identifiers, m.
+        first: The first entry of the turns that are asked for.
         posting_starts: int64 ``[m + 1]``: where the postings of an identifier begin.
-        posting: int64 ``[nnz]``: blocks that hold an identifier, ascending.
+        posting: int64: blocks that hold an identifier, ascending; only of identifiers that occur
+            from ``first`` on.
+        place: int64 ``[nnz - first]``: where an entry from ``first`` on stands among the postings.
     """
 
     starts: npt.NDArray[np.int64]
     block: npt.NDArray[np.int64]
     term: npt.NDArray[np.int32]
     wrote: npt.NDArray[np.bool_]
-    previous: npt.NDArray[np.int64]
+    size: int
+    first: int
     posting_starts: npt.NDArray[np.int64]
     posting: npt.NDArray[np.int64]
+    place: npt.NDArray[np.int64]
 
     def entries(self, start: int, end: int) -> slice:
         """Return where the entries of blocks ``[start, end)`` lie."""
         return slice(int(self.starts[start]), int(self.starts[end]))
 
 
-def _incidence(table: BlockTable) -> _Incidence:
+def _incidence(table: BlockTable, begin: int, end: int) -> _Incidence:
+    """Return the entries of the first ``end`` blocks, with postings for those from ``begin`` on."""
     index = table.index
-    block = np.repeat(np.arange(len(table)), np.diff(index.starts))
-    order = np.argsort(index.terms, kind="stable")
-    posting, term = block[order], index.terms[order]
-    previous = np.full(len(block), -1)
-    is_repeat = term[1:] == term[:-1]
-    previous[order[1:][is_repeat]] = posting[:-1][is_repeat]
-    posting_starts = np.searchsorted(term, np.arange(index.size + 1))
+    starts = index.starts[: end + 1]
+    first, stop = int(starts[begin]), int(starts[end])
+    term, block = index.terms[:stop], np.repeat(np.arange(end), np.diff(starts))
+    is_asked = np.zeros(index.size, np.bool_)
+    is_asked[term[first:]] = True
+    asked = np.flatnonzero(is_asked[term])
+    order = np.argsort(term[asked], kind="stable")
+    place = np.empty(len(asked), np.int64)
+    place[order] = np.arange(len(asked))
+    counts = np.bincount(term[asked], minlength=index.size)
     return _Incidence(
-        index.starts, block, index.terms, index.wrote, previous, posting_starts, posting
+        starts=starts,
+        block=block,
+        term=term,
+        wrote=index.wrote[:stop],
+        size=index.size,
+        first=first,
+        posting_starts=np.concatenate(([0], np.cumsum(counts))),
+        posting=block[asked[order]],
+        place=place[len(asked) - (stop - first) :],  # the last ones: all of them were asked for
     )
+
+
+def _idf(incidence: _Incidence, blocks: int) -> npt.NDArray[np.float64]:
+    """Return the weight of each identifier by its frequency in the first blocks."""
+    term = incidence.term[incidence.entries(0, blocks)]
+    frequency = np.bincount(term, minlength=incidence.size)
+    weight: npt.NDArray[np.float64] = np.log1p(blocks / np.maximum(frequency, 1))
+    return weight
 
 
 def _weights(
@@ -156,21 +202,22 @@ def _weights(
 
 
 def _use(
-    incidence: _Incidence,
-    turn: range,
-    frequency: npt.NDArray[np.int64],
-    weight: npt.NDArray[np.float64],
-) -> npt.NDArray[np.float64]:
-    """Return per block the weight of its identifiers that the agent wrote after it in the turn."""
+    incidence: _Incidence, turn: range, weight: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Return blocks, ascending, and the weight of what the agent wrote after them in the turn."""
     entries = incidence.entries(turn.start, turn.stop)
     wrote = np.flatnonzero(incidence.wrote[entries])[::-1] + entries.start
-    term, first, _ = distinct(incidence.term[wrote])
-    last_writer = incidence.block[wrote[first]]
-    counts = frequency[term]
-    holder = incidence.posting[_runs(incidence.posting_starts[term], counts)]
-    is_before = holder < np.repeat(last_writer, counts)
+    term, latest, _ = distinct(incidence.term[wrote])
+    begin = incidence.posting_starts[term]
+    counts = incidence.place[wrote[latest] - incidence.first] - begin
+    holder = incidence.posting[runs(begin, counts)]
     gain = np.repeat(weight[term], counts)
-    return _sums(holder[is_before], gain[is_before], turn.stop)
+    if len(holder) * DENSE_SHARE < turn.stop:
+        _, first, of = distinct(holder)
+        return holder[first], _sums(of, gain, len(first))
+    sums = _sums(holder, gain, turn.stop)
+    rows = np.flatnonzero(sums)
+    return rows, sums[rows]
 
 
 def _support(
@@ -178,20 +225,15 @@ def _support(
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.float64]]:
     """Return (later, earlier, weight of the identifiers that later has from earlier)."""
     entries = incidence.entries(turn.start, turn.stop)
-    previous = incidence.previous[entries]
-    is_known = previous >= 0
-    pair = incidence.block[entries][is_known] * turn.stop + previous[is_known]
+    term = incidence.term[entries]
+    place = incidence.place[entries.start - incidence.first : entries.stop - incidence.first]
+    is_known = place > incidence.posting_starts[term]
+    previous = incidence.posting[place[is_known] - 1]
+    pair = incidence.block[entries][is_known] * turn.stop + previous
     pairs, _, of_pair = distinct(pair)
-    shared = _sums(of_pair, weight[incidence.term[entries][is_known]], len(pairs))
+    shared = _sums(of_pair, weight[term[is_known]], len(pairs))
     later, earlier = np.divmod(pairs, turn.stop) if len(pairs) else (pairs, pairs)
     return later.astype(np.int32), earlier.astype(np.int32), shared
-
-
-def _runs(starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return ``start, start + 1, ...`` for each start, ``size`` of them, one run after the other."""
-    shifts = starts - (np.cumsum(sizes) - sizes)
-    runs: npt.NDArray[np.int64] = np.arange(int(sizes.sum())) + np.repeat(shifts, sizes)
-    return runs
 
 
 def _sums(

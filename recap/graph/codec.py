@@ -132,6 +132,7 @@ class _Reader:
 
 
 def _checked_body(data: bytes) -> bytes:
+    _demand(isinstance(data, bytes), "no bytes at all")  # from callers without types
     _demand(data[: len(MAGIC)] == MAGIC and len(data) >= _HEAD.size, "they begin otherwise")
     _, version, checksum = _HEAD.unpack_from(data)
     _demand(version == VERSION, f"version {version}, this release reads version {VERSION}")

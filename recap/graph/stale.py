@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter, defaultdict
-from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,85 +12,8 @@ from recap.graph.state import ContextGraph, locate
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import numpy.typing as npt
-
-    from recap.blocks.table import BlockTable, IdentifierIndex
     from recap.graph.observation import TurnObservation
-
-FEWEST_IDENTIFIERS = 8
-"""A block with fewer is never stale: any longer block on the same matter holds such a handful."""
-
-MOST_REPEATS = 4
-"""Later blocks considered per block, the first ones: a file read 1,000 times has 500,000 pairs."""
-
-KEY_HITS = 3
-"""Rare identifiers a block must share before it is compared in full: it saves most comparisons."""
-
-
-class Repeats(NamedTuple):
-    """Pairs of blocks of a table of which the later one repeats most of the earlier one.
-
-    Attributes:
-        ids: Ids of the table's blocks.
-        earlier: int32 ``[pairs]``: index into ``ids``; never a user block.
-        later: int32 ``[pairs]``: index into ``ids``, ascending.
-    """
-
-    ids: tuple[str, ...]
-    earlier: npt.NDArray[np.int32]
-    later: npt.NDArray[np.int32]
-
-
-def find_repeats(table: BlockTable, overlap: float) -> Repeats:
-    """Return the pairs a < b with |I(a) & I(b)| / |I(a)| >= overlap.
-
-    For each a the first ``MOST_REPEATS`` of them, so that a longer table has the same pairs and
-    more. A block that holds enough of a's identifiers holds a few of its rarest ones: only blocks
-    that do are compared, and the cost grows with the blocks, not with their pairs.
-    """
-    index = table.index
-    sizes = np.diff(index.starts)
-    needed = np.ceil(overlap * sizes).astype(np.int64)
-    needed -= (needed - 1) / np.maximum(sizes, 1) >= overlap  # 0.55 * 20 is above 11
-    needed_keys = np.minimum(needed, KEY_HITS)
-    can_go_stale = (sizes >= FEWEST_IDENTIFIERS) & ~table.is_user
-    keys = _rarest(index, sizes - needed + needed_keys)
-    enough, enough_keys = needed.tolist(), needed_keys.tolist()
-    holders: defaultdict[int, list[int]] = defaultdict(list)  # by key: blocks that may go stale
-    repeats: Counter[int] = Counter()
-    pairs: list[tuple[int, int]] = []
-    for later in range(len(table)):
-        terms = _row(index, later)
-        held = frozenset(terms)
-        hits = Counter(chain.from_iterable([holders[term] for term in terms if term in holders]))
-        for earlier in sorted(a for a, count in hits.items() if count >= enough_keys[a]):
-            if len(held.intersection(_row(index, earlier))) < enough[earlier]:
-                continue
-            pairs.append((earlier, later))
-            repeats[earlier] += 1
-            if repeats[earlier] == MOST_REPEATS:
-                for term in keys[earlier]:
-                    holders[term].remove(earlier)
-        if can_go_stale[later]:
-            for term in keys[later]:
-                holders[term].append(later)
-    columns = np.array(pairs, np.int32).reshape(-1, 2)
-    return Repeats(table.ids, columns[:, 0], columns[:, 1])
-
-
-def _row(index: IdentifierIndex, block: int) -> list[int]:
-    terms: list[int] = index.terms[index.starts[block] : index.starts[block + 1]].tolist()
-    return terms
-
-
-def _rarest(index: IdentifierIndex, counts: npt.NDArray[np.int64]) -> list[list[int]]:
-    """Return the given number of identifiers of each block, the rarest ones."""
-    block = np.repeat(np.arange(len(counts)), np.diff(index.starts))
-    by_rarity = index.terms[np.lexsort((index.document_frequency[index.terms], block))]
-    return [
-        by_rarity[start : start + count].tolist()
-        for start, count in zip(index.starts[:-1], counts, strict=True)
-    ]
+    from recap.graph.repeats import Repeats
 
 
 def mark_stale(

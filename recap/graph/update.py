@@ -19,13 +19,16 @@ if TYPE_CHECKING:
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
-class _Edges(NamedTuple):
+class Edges(NamedTuple):
+    """Columns of edges, as of ``ContextGraph``."""
+
     source: npt.NDArray[np.int32]
     target: npt.NDArray[np.int32]
     mass: npt.NDArray[np.float32]
 
-    def at(self, which: npt.NDArray[np.generic]) -> _Edges:
-        return _Edges(*(column[which] for column in self))
+    def at(self, which: npt.NDArray[np.generic]) -> Edges:
+        """Return the edges at a mask or at indices."""
+        return Edges(*(column[which] for column in self))
 
 
 def update(graph: ContextGraph, observation: TurnObservation, settings: Settings) -> ContextGraph:
@@ -52,20 +55,20 @@ def update_all(
     for observation in observations:
         turns += 1
         ids, node = _with_new(ids, observation.ids)
-        importance = _grown(importance, len(ids), np.float32(0))
-        is_observed = _grown(is_observed, len(ids), np.False_)
+        importance = grown(importance, len(ids), np.float32(0))
+        is_observed = grown(is_observed, len(ids), np.False_)
         importance[node] = _moved(importance[node], observation.use, settings.smoothing)
         is_observed[node] = True
         edges.append(_edges_above(settings.edge_threshold, observation, node))
-    old = _Edges(graph.source, graph.target, graph.mass)
+    old = Edges(graph.source, graph.target, graph.mass)
     return ContextGraph(
         graph.observer,
         turns,
         ids,
         importance,
         is_observed,
-        _grown(graph.superseded_by, len(ids), np.int32(-1)),
-        *_merged(old, edges, len(ids)),
+        grown(graph.superseded_by, len(ids), np.int32(-1)),
+        *merged(old, edges, len(ids)),
     )
 
 
@@ -87,7 +90,7 @@ def _moved(
     return (1 - smoothing) * importance.astype(np.float64) + smoothing * share
 
 
-def _grown(values: npt.NDArray[_Scalar], size: int, fill: _Scalar) -> npt.NDArray[_Scalar]:
+def grown(values: npt.NDArray[_Scalar], size: int, fill: _Scalar) -> npt.NDArray[_Scalar]:
     """Return a copy with room for new blocks."""
     grown = np.full(size, fill, values.dtype)
     grown[: len(values)] = values
@@ -96,13 +99,13 @@ def _grown(values: npt.NDArray[_Scalar], size: int, fill: _Scalar) -> npt.NDArra
 
 def _edges_above(
     threshold: float, observation: TurnObservation, node: npt.NDArray[np.int32]
-) -> _Edges:
+) -> Edges:
     is_edge = observation.mass > threshold
     source, target = observation.earlier[is_edge], observation.later[is_edge]
-    return _Edges(node[source], node[target], observation.mass[is_edge].astype(np.float32))
+    return Edges(node[source], node[target], observation.mass[is_edge].astype(np.float32))
 
 
-def _merged(old: _Edges, new: list[_Edges], count: int) -> _Edges:
+def merged(old: Edges, new: list[Edges], count: int) -> Edges:
     """Return all edges in the graph's order, each pair once with its greatest mass.
 
     Only targets that got new edges are sorted again; both runs are then in order of their targets,
@@ -117,7 +120,7 @@ def _merged(old: _Edges, new: list[_Edges], count: int) -> _Edges:
     return edges.at(np.argsort(edges.target, kind="stable"))
 
 
-def _strongest(edges: _Edges) -> _Edges:
+def _strongest(edges: Edges) -> Edges:
     by_pair = edges.at(np.lexsort((-edges.mass, edges.source, edges.target)))
     is_first = np.ones(len(by_pair.mass), np.bool_)
     is_first[1:] = np.diff(by_pair.source) != 0
@@ -126,7 +129,7 @@ def _strongest(edges: _Edges) -> _Edges:
     return once.at(np.lexsort((once.source, -once.mass, once.target)))
 
 
-def _concatenated(parts: list[_Edges]) -> _Edges:
+def _concatenated(parts: list[Edges]) -> Edges:
     if not parts:
-        return _Edges(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.float32))
-    return _Edges(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        return Edges(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.float32))
+    return Edges(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))

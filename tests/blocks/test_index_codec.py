@@ -205,6 +205,7 @@ def test_a_forged_index_of_right_columns_is_one():
 @pytest.mark.parametrize(
     ("data", "complaint"),
     [
+        (None, "no bytes"),
         (b"", "begin otherwise"),
         (MAGIC, "begin otherwise"),
         (sealed(b"", version=9), f"version 9, this release reads version {VERSION}"),

@@ -12,11 +12,15 @@ from recap.capture.reuse import RECOUNT_GROWTH, build_graph, observe_turns, turn
 from recap.config import Settings
 from recap.graph.codec import decode, encode
 from recap.graph.observation import TurnObservation
-from recap.graph.stale import find_repeats, mark_stale
+from recap.graph.rename import renamed
+from recap.graph.repeats import find_repeats
+from recap.graph.stale import mark_stale
 from recap.graph.state import ContextGraph
 from recap.graph.update import update
 from recap.transcript.formats import open_log
+from tests.capture.reference import graph_after, observations
 from tests.graph.factories import Row, row, rows, table_of
+from tests.graph.factories import observations as observations_of_any_blocks
 
 
 def seen(session: list[Row], turn: int) -> TurnObservation:
@@ -32,6 +36,13 @@ def mass_of(session: list[Row], turn: int) -> dict[tuple[int, int], float]:
     found = seen(session, turn)
     columns = (found.later.tolist(), found.earlier.tolist(), found.mass.tolist())
     return {(b, a): mass for b, a, mass in zip(*columns, strict=True)}
+
+
+def assert_same(one: TurnObservation, other: TurnObservation) -> None:
+    assert (one.turn, one.ids) == (other.turn, other.ids)
+    for name in ("use", "later", "earlier", "mass"):
+        assert getattr(one, name).dtype == getattr(other, name).dtype
+        assert np.array_equal(getattr(one, name), getattr(other, name)), name
 
 
 def reference(session: list[Row], turn: int) -> tuple[list[float], dict[tuple[int, int], float]]:
@@ -88,6 +99,44 @@ def test_what_follows_a_turn_does_not_change_its_observation(session, cut):
         assert (one.turn, one.ids) == (other.turn, other.ids)
         for name in ("use", "later", "earlier", "mass"):
             assert np.array_equal(getattr(one, name), getattr(other, name))
+
+
+@given(rows(most=24), st.integers(0, 12), st.integers(1, 3))
+def test_any_turns_are_observed_as_in_a_pass_over_all_bit_for_bit(session, first, step):
+    table = table_of(session)
+    expected = list(observations(table))
+    turns = range(min(first, turn_count(table)), turn_count(table), step)
+    found = list(observe_turns(table, turns))
+    assert [each.turn for each in found] == list(turns)
+    for one in found:
+        assert_same(one, expected[one.turn])
+
+
+@given(rows(most=24, fewest=4), st.integers(0, 12), st.sampled_from([0.5, 0.3, 1.0]))
+def test_turns_fold_as_one_update_after_the_other(session, turns, smoothing):
+    table, settings = table_of(session), Settings().replace(smoothing=smoothing)
+    repeats = find_repeats(table, settings.stale_overlap)
+    graph = build_graph(table, settings, turns=turns)
+    whole = graph_after(table, ContextGraph.empty("reuse"), repeats, settings)
+    assert build_graph(table, settings, graph=graph) == whole
+
+
+@given(rows(most=20, fewest=4), observations_of_any_blocks())
+def test_a_graph_of_other_blocks_in_another_order_goes_on_as_well(session, seen):
+    """Observations of two processes, or of rewritten histories, leave such graphs."""
+    table, settings = table_of(session), Settings()
+    repeats = find_repeats(table, settings.stale_overlap)
+    graph = update(ContextGraph.empty("reuse"), seen, settings)
+    ids = (*graph.ids[::-1], "gone")
+    graph = renamed(graph, dict(zip(graph.ids, ids, strict=False)), graph.turns)
+    assert build_graph(table, settings, graph=graph) == graph_after(table, graph, repeats, settings)
+
+
+@given(rows(most=24, fewest=4), st.integers(0, 24))
+def test_repeats_of_a_shorter_table_help_and_change_nothing(session, cut):
+    table, settings = table_of(session), Settings()
+    known = find_repeats(table_of(session[:cut]), settings.stale_overlap)
+    assert build_graph(table, settings, repeats=known) == build_graph(table, settings)
 
 
 @given(rows(), st.integers(0, 14))

@@ -141,6 +141,8 @@ def test_huge_counts_do_not_take_memory(at):
 @pytest.mark.parametrize(
     ("data", "complaint"),
     [
+        (None, "no bytes"),
+        ("RCPG", "no bytes"),
         (b"", "begin otherwise"),
         (b"{}", "begin otherwise"),
         (MAGIC, "begin otherwise"),
