@@ -54,7 +54,7 @@ class Moment:
         is_whole_turn: A request of this turn has gone out untouched.
         is_root_changed: The root differs from that of the requests before under the same id.
         is_cold_resume: The client says that it resumed and nothing is cached.
-        is_near_limit: See ``is_near_limit``.
+        is_near_limit: The prompt as it would be served nearly fills the window, see ``is_near_limit``.
         cache_life: Seconds that the cached prefix lives, as ``economics.cache_life`` last told; None
             where it never did: then ``idle_ttl``.
         now: Seconds; any clock, the one of ``last_response``.
@@ -123,7 +123,11 @@ def decide(moment: Moment, settings: Settings, *, mode: str = "") -> Step:
 
 
 def is_near_limit(prompt_tokens: int | None, settings: Settings) -> bool:
-    """Return True when a prompt fills the model's window so far that compaction cannot wait."""
+    """Return True when a prompt fills the model's window so far that compaction cannot wait.
+
+    ``prompt_tokens`` are those of the prompt as it would be served, extended: the client's whole
+    prompt passes the limit once and for all, and would bring a selection at every turn.
+    """
     if prompt_tokens is None or settings.context_tokens is None:
         return False
     return prompt_tokens >= settings.near_limit * settings.context_tokens
