@@ -46,7 +46,8 @@ UNJUDGED = frozenset(
     "--dialect",
     type=click.Choice((AUTO, *DIALECTS, LOG)),
     default=AUTO,
-    help="Whose rules hold; by default those that fit the content.",
+    metavar="NAME",
+    help=f"Whose rules hold: {', '.join((*DIALECTS, LOG))}; those that fit if absent.",
 )
 @click.option("--repair", "out", metavar="OUT", help="Write a repaired copy of FILE to OUT.")
 @click.option("--dry-run", is_flag=True, help="With --repair: say what would be done.")

@@ -46,7 +46,7 @@ SCHEMA = "recap.compact/1"
 @click.command(
     "compact",
     cls=Command,
-    example="recap compact session.jsonl --request 'add a retry to the upload' -o context.json",
+    example="recap compact session.jsonl --request 'add a retry' -o context.json",
 )
 @session_options
 @selection_options

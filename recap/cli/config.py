@@ -10,7 +10,8 @@ import click
 
 from recap.cli.command import Command
 from recap.cli.options import json_option, settings_in_force, settings_options
-from recap.cli.output import Column, Row, Table, say, say_json
+from recap.cli.output import Column, Row, Table, say, say_json, say_source
+from recap.errors import SettingsError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,8 +33,9 @@ def command(overrides: Mapping[str, object], as_toml: bool, as_json: bool) -> No
     from recap.config import setting_rows
 
     settings, origins = settings_in_force(overrides)
+    demand_policy(settings, origins)
     if as_toml:
-        say(toml_template(settings))
+        say_source(toml_template(settings))
     elif as_json:
         say_json(
             SCHEMA,
@@ -50,6 +52,17 @@ def command(overrides: Mapping[str, object], as_toml: bool, as_json: bool) -> No
         )
     else:
         say(_table(settings, origins))
+
+
+def demand_policy(settings: Settings, origins: Mapping[str, str]) -> None:
+    """Raise SettingsError when the policy in force is none, and say where it comes from."""
+    from recap.select.policies import recipe_of
+
+    try:
+        recipe_of(settings.policy)
+    except UsageError as err:
+        origin = origins["policy"]
+        raise SettingsError(str(err) if origin == "argument" else f"{origin}: {err}") from None
 
 
 def toml_template(settings: Settings) -> str:

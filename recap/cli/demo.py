@@ -218,7 +218,7 @@ def needs_lines(needs: Needs) -> list[str]:
 def next_commands(path: Path) -> list[str]:
     """Return the two commands to try next: on the user's newest session, if there is one."""
     try:
-        newest_session(Path.home(), environ)
+        newest_session(Path.home(), environ, Path.cwd())
         source = "--latest --request 'what you want next'"
     except InputError:
         source = (

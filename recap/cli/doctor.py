@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata, util
 from pathlib import Path
@@ -18,6 +19,7 @@ import click
 
 import recap
 from recap.cli.command import Command
+from recap.cli.config import demand_policy
 from recap.cli.options import json_option, settings_in_force
 from recap.cli.output import Element, Line, counted, say, say_json
 from recap.cli.sessions import LOCATIONS, location_root, session_files
@@ -135,6 +137,8 @@ def _settings(environ: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     try:
         settings, origins = settings_in_force({})
         found = find_toml(environ, Path.cwd())
+        with suppress(ImportError):  # what is missing is told already
+            demand_policy(settings, origins)
     except SettingsError as err:
         return {}, [str(err)]
     changed = {

@@ -27,6 +27,7 @@ from recap.cli.output import (
     counted,
     say,
     say_json,
+    say_source,
     score,
     working,
 )
@@ -67,7 +68,7 @@ def command(
     if as_json:
         say_json(SCHEMA, graph_json(graph, previews))
     elif as_dot:
-        say(dot(graph, previews))
+        say_source(dot(graph, previews))
     else:
         say(*_summary(graph), "", _most_used(graph, previews), "", _strongest(graph, previews))
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
+import textwrap
 import threading
 import unicodedata
 from contextlib import contextmanager
@@ -27,7 +29,9 @@ if TYPE_CHECKING:
 PIPED_WIDTH = 120
 """Columns of plain output where COLUMNS does not say otherwise."""
 
+LEAST_WIDTH = 20
 MIN_FLEXIBLE_WIDTH = 12
+_LABEL = re.compile(r"\s*(?:\S+(?: \S+)*?\s{2,})?")
 GAP = "  "
 PROGRESS_AFTER_S = 1.0
 
@@ -145,18 +149,29 @@ def score(value: float) -> str:
 
 
 def say(*elements: Element) -> None:
-    """Print lines and tables to standard output."""
+    """Print lines and tables to standard output.
+
+    On a terminal, and where COLUMNS says how wide it is, no line is wider.
+    """
     if not is_terminal():
+        width = _plain_width()
         for element in elements:
-            for line in laid_out(element, _plain_width()):
+            lines = fitted(element, width) if width else laid_out(element, PIPED_WIDTH)
+            for line in lines:
                 click.echo(line.text)
         return
     from rich.text import Text
 
     console = _console(stderr=False)
     for element in elements:
-        for line in laid_out(element, console.width):
+        for line in fitted(element, max(console.width, LEAST_WIDTH)):
             console.print(Text(line.text, style=STYLES[line.tone]), soft_wrap=True)
+
+
+def say_source(text: str) -> None:
+    """Print text that another program reads: no line of it is folded."""
+    for line in laid_out(text, PIPED_WIDTH):
+        click.echo(line.text)
 
 
 def say_json(schema: str, content: Mapping[str, Json]) -> None:
@@ -205,6 +220,28 @@ def laid_out(element: Element, width: int) -> list[Line]:
     return [Line(_row_text(element.columns, row, widths), row.tone) for row in rows]
 
 
+def fitted(element: Element, width: int) -> list[Line]:
+    """Return an element as harmless lines of at most ``width`` columns.
+
+    Lines go on below where their value begins, rows of a table are clipped.
+    """
+    lines = laid_out(element, width)
+    if isinstance(element, Table):
+        return [Line(_clipped(line.text, width), line.tone) for line in lines]
+    return [Line(text, line.tone) for line in lines for text in _folded(line.text, width)]
+
+
+def _folded(text: str, width: int) -> list[str]:
+    if cell_width(text) <= width:
+        return [text]
+    label = _LABEL.match(text)
+    indent = label.end() if label and 3 * label.end() <= 2 * width else 2
+    columns = width if cell_width(text) == len(text) else width // 2
+    return textwrap.wrap(
+        text, columns, subsequent_indent=" " * indent, break_on_hyphens=False
+    ) or [""]  # fmt: skip
+
+
 def cell_width(text: str) -> int:
     """Return the terminal columns a harmless text takes."""
     if text.isascii():
@@ -236,8 +273,10 @@ def is_terminal() -> bool:
 
 
 def _plain_width() -> int:
+    """Return the width that COLUMNS states, 0 where it states none."""
     columns = os.environ.get("COLUMNS", "")
-    return int(columns) if columns.isdecimal() and int(columns) > 0 else PIPED_WIDTH
+    is_width = columns.isascii() and columns.isdecimal() and 0 < len(columns.lstrip("0")) < 6
+    return max(int(columns), LEAST_WIDTH) if is_width else 0
 
 
 def _character_width(character: str) -> int:

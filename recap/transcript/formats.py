@@ -32,6 +32,7 @@ from recap.transcript import (
     swe_agent,
     swe_together,
 )
+from recap.transcript.doubt import with_doubt
 from recap.transcript.lines import (
     ANY_CLAUDE,
     Record,
@@ -338,7 +339,21 @@ def read_source(source: Sized, name: str | None = None) -> Transcript:
         return Transcript(name, dialect, (), evidence="the input is empty", bytes_read=source.size)
     format, evidence = (asked, "the caller's word") if asked else _recognised(given)
     given.is_record = format.is_record
-    return replace(format.read(given), evidence=evidence)
+    transcript = replace(format.read(given), evidence=evidence)
+    return with_doubt(transcript, lambda: _better(source, format.name)) if asked else transcript
+
+
+def _better(source: Sized, name: str) -> Transcript | None:
+    """Return the session as the format that is recognised reads it; None where that is ``name``."""
+    given = Input(source)
+    try:
+        found, _ = _recognised(given)
+    except InputError:
+        return None
+    if found.name == name:
+        return None
+    given.is_record = found.is_record
+    return found.read(given)
 
 
 def _recognised(given: Input) -> tuple[Format, str]:

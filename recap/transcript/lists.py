@@ -14,6 +14,7 @@ from recap.transcript import (
     opencode,
     responses,
 )
+from recap.transcript.doubt import with_doubt
 from recap.transcript.items import LIST_KEYS, dialect_of
 from recap.transcript.model import Dialect, Finding, Held, Json, Raw, Transcript, is_clean
 
@@ -54,11 +55,15 @@ def read_messages(
         raise UsageError(f"unknown dialect {shown(dialect)}: use {', '.join(READERS)} or auto")
     findings: list[Finding] = []
     document = _document(messages, findings)
-    found, evidence = dialect_of(document)
+    shown_as, evidence = dialect_of(document)
+    found: Dialect = shown_as
     for asked in READERS:
         if dialect == asked:
             found, evidence = asked, "the caller's word"
-    transcript = READERS[found](Held(document, is_clean(document)))
+    held = Held(document, is_clean(document))
+    transcript = READERS[found](held)
+    if found != shown_as:
+        transcript = with_doubt(transcript, lambda: READERS[shown_as](held))
     findings.extend(transcript.findings)
     findings.sort(key=lambda finding: finding.line)
     return replace(transcript, findings=tuple(findings), evidence=evidence)

@@ -6,6 +6,8 @@ import tomllib
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
+import pytest
+
 from recap.config import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -53,3 +55,23 @@ def test_a_mistake_in_the_file_names_the_file(cli: Cli, tmp_path: Path) -> None:
     result = cli("config")
     assert result.status == 2
     assert "recap.toml" in result.err
+
+
+@pytest.mark.parametrize("command", ["config", "doctor"])
+@pytest.mark.parametrize("line", ['policy = "papper"', 'observer = "reused"'])
+def test_a_policy_or_observer_that_is_none_is_found_where_it_stands(
+    cli: Cli, tmp_path: Path, command: str, line: str
+) -> None:
+    (tmp_path / "recap.toml").write_text(line + "\n")
+    result = cli(command)
+    name = line.split('"')[1]
+    assert result.status == (2 if command == "config" else 1)
+    assert name in result.out + result.err
+    assert "recap.toml" in result.out + result.err
+    assert "coverage" in result.out + result.err or "reuse" in result.out + result.err
+
+
+def test_a_policy_given_by_option_or_environment_is_checked(cli: Cli) -> None:
+    assert "RECAP_POLICY: unknown policy" in cli("config", RECAP_POLICY="papper").err
+    assert cli("config", "--set", "policy=papper").err.startswith("recap: unknown policy")
+    assert cli("config", "--set", "policy=paper").status == 0

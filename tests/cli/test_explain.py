@@ -23,8 +23,8 @@ request  the last one of the session
 
 #  id        turn  kind   chars        why               u  r   score  begins with
 N  IDENTITY     N  you       NN  kept  your words                      Where is it?
-N  IDENTITY     N  tools    NNN  -     others held more        NN,NNN  Read .../src/parser.py
-N  IDENTITY     N  reply     NN  -     others held more                In the parser.
+N  IDENTITY     N  tools    NNN  -     others add more         NN,NNN  Read .../src/parser.py
+N  IDENTITY     N  reply     NN  -     others add more                 In the parser.
 
 --pin ID keeps a block.
 """

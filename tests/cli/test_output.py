@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path  # noqa: TC003 - pytest asks for the type
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recap.cli import COMMANDS
 from recap.cli.output import (
     Column,
     Line,
@@ -14,6 +17,7 @@ from recap.cli.output import (
     byte_size,
     cell_width,
     counted,
+    fitted,
     laid_out,
     milliseconds,
     number,
@@ -22,6 +26,7 @@ from recap.cli.output import (
     safe,
     score,
 )
+from tests.cli.conftest import Cli  # noqa: TC001 - pytest asks for the type
 
 
 @pytest.mark.parametrize(
@@ -137,3 +142,56 @@ def test_no_line_of_a_table_is_wider_than_asked(rows: list[tuple[str, str]], wid
     )
     assert all(cell_width(line) <= width for line in texts(table, width))
     assert all(line.isprintable() for line in texts(table, width))
+
+
+@given(st.text(), st.integers(20, 100))
+def test_no_fitted_line_is_wider_than_the_width(text: str, width: int) -> None:
+    for element in (
+        text,
+        Table((Column("a"), Column("b", is_flexible=True)), (Row((text, text)),)),
+    ):
+        assert all(cell_width(line.text) <= width for line in fitted(element, width))
+
+
+def test_a_line_goes_on_below_its_value() -> None:
+    lines = [line.text for line in fitted("  left out    one two three four five", 24)]
+    assert lines == ["  left out    one two", " " * 14 + "three four", " " * 14 + "five"]
+
+
+def test_a_path_without_spaces_is_folded_and_nothing_of_it_is_lost() -> None:
+    path = "/home/" + "x" * 200 + "/session.jsonl"
+    lines = [line.text for line in fitted(path, 40)]
+    assert "".join(line.strip() for line in lines) == path
+
+
+WIDE = [
+    ("config",), ("doctor",), ("demo",), ("inspect", "S"), ("check", "S"), ("graph", "S"),
+    ("explain", "S", "--request", "go on"), ("compact", "S", "--request", "go on", "--dry-run"),
+    ("check", "S", "--repair", "out", "--dry-run"), *((name, "--help") for name in COMMANDS),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("columns", [20, 80])
+@pytest.mark.parametrize("arguments", WIDE, ids=" ".join)
+def test_every_report_keeps_to_the_terminal(
+    cli: Cli, demo: Path, tmp_path: Path, arguments: tuple[str, ...], columns: int
+) -> None:
+    folder = tmp_path / ("long-" * 20) / ("name-" * 20)
+    folder.mkdir(parents=True)
+    session = folder / "session.jsonl"
+    session.write_bytes(demo.read_bytes())
+    result = cli(
+        *(str(session) if each == "S" else each for each in arguments), COLUMNS=str(columns)
+    )
+    assert result.status in (0, 1)
+    assert result.out
+    if columns == 80 or "--help" not in arguments:
+        assert max(cell_width(line) for line in result.out.splitlines()) <= columns
+
+
+@pytest.mark.parametrize("arguments", [("config", "--toml"), ("graph", "S", "--dot")])
+def test_what_a_program_reads_is_not_folded(
+    cli: Cli, demo: Path, arguments: tuple[str, ...]
+) -> None:
+    given = [str(demo) if each == "S" else each for each in arguments]
+    assert cli(*given, COLUMNS="20").out == cli(*given).out
