@@ -30,13 +30,15 @@ _WAL_LIMIT = 16 << 20  # bytes that a log file keeps on disk once its content is
 def connect(
     path: Path, *, is_reader: bool = False, seconds: float = BUSY_SECONDS
 ) -> sqlite3.Connection:
-    """Return a connection to a database that exists, without implicit transactions."""
+    """Return a connection to a database that exists, without implicit transactions.
+
+    That of a reader never changes the file, not even by emptying the log when it is closed.
+    """
     connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode=rw",
+        f"{path.absolute().as_uri()}?mode={'ro' if is_reader else 'rw'}",
         uri=True, timeout=seconds, isolation_level=None, check_same_thread=False,
     )  # fmt: skip
     connection.text_factory = _text
-    connection.execute(f"PRAGMA query_only = {int(is_reader)}")
     connection.execute("PRAGMA temp_store = MEMORY")  # no copies in a folder of others
     connection.execute("PRAGMA secure_delete = FAST")
     connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}")

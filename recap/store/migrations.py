@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from recap.errors import StoreError
+from recap.store.failures import REPAIR
 
 if TYPE_CHECKING:
     import sqlite3
@@ -74,27 +75,41 @@ _LEDGER = """CREATE TABLE IF NOT EXISTS migrations (
     number INTEGER PRIMARY KEY, checksum TEXT NOT NULL, applied REAL NOT NULL)"""
 
 
+def applied(connection: sqlite3.Connection) -> list[tuple[int, str]]:
+    """Return number and checksum of the migrations a database went through, in order."""
+    known = "SELECT 1 FROM sqlite_master WHERE name = 'migrations'"
+    if connection.execute(known).fetchone() is None:
+        return []
+    return connection.execute("SELECT number, checksum FROM migrations ORDER BY number").fetchall()
+
+
+def is_newer(rows: Sequence[tuple[int, str]], migrations: Sequence[Migration] = MIGRATIONS) -> bool:
+    """Return True when a database went through all migrations known here and through more."""
+    expected = _ledger_of(migrations)
+    return len(rows) > len(expected) and list(rows[: len(expected)]) == expected
+
+
 def pending(
     connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS
 ) -> Sequence[Migration]:
     """Return the migrations a database still lacks. Only reads.
 
     Raises:
-        StoreError: The database is of a newer release, or a migration it went through has changed.
+        StoreError: The database is of a newer release, or its list of migrations is damaged.
     """
-    known = "SELECT 1 FROM sqlite_master WHERE name = 'migrations'"
-    if connection.execute(known).fetchone() is None:
-        return migrations
-    rows = connection.execute("SELECT number, checksum FROM migrations ORDER BY number").fetchall()
-    if len(rows) > len(migrations):
+    rows = applied(connection)
+    if is_newer(rows, migrations):
         raise StoreError(
             f"the store is of a newer release (schema {len(rows)}, this release knows "
             f"{len(migrations)}); upgrade recap-context"
         )
-    expected = [(i, migration.checksum) for i, migration in enumerate(migrations, 1)]
-    if rows != expected[: len(rows)]:
-        raise StoreError("the schema of the store is not of this project; name another folder")
+    if rows != _ledger_of(migrations)[: len(rows)]:
+        raise StoreError(f"the schema of the store is damaged or not of this project; {REPAIR}")
     return migrations[len(rows) :]
+
+
+def _ledger_of(migrations: Sequence[Migration]) -> list[tuple[int, str]]:
+    return [(number, migration.checksum) for number, migration in enumerate(migrations, 1)]
 
 
 def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS) -> int:

@@ -22,7 +22,7 @@ from recap.store.files import (
     secret_id,
     sync_folder,
 )
-from recap.store.migrations import APPLICATION_ID, migrate, pending
+from recap.store.migrations import APPLICATION_ID, MIGRATIONS, migrate, pending
 
 CHECKED_BYTES = 16 << 20
 """Size up to which a database is checked whenever it is opened: about 10 ms."""
@@ -110,7 +110,8 @@ def _judged(connection: sqlite3.Connection, place: Place) -> bytes:
             f"{place.database} is a database of another program, or damaged; {REPAIR}, or name "
             f"another folder with RECAP_HOME"
         )
-    pending(connection)
+    if len(pending(connection)) == len(MIGRATIONS):  # what was made here went through the first
+        raise StoreError(f"the store {place.database} is damaged (no migrations); {REPAIR}")
     _judge_pages(connection, place.database)
     named = connection.execute("SELECT value FROM meta WHERE name = 'secret'").fetchone()
     if named is None:
@@ -134,8 +135,17 @@ def _judge_pages(connection: sqlite3.Connection, path: Path) -> None:
     """Look at every page where that takes no time; larger stores are judged with each backup."""
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     (size,) = connection.execute("PRAGMA page_size").fetchone()
+    if is_cut(path, size):
+        raise StoreError(f"the store {path} is damaged (its last page is cut); {REPAIR}")
     if pages * size <= CHECKED_BYTES and (found := complaints(connection, most=1)):
         raise StoreError(f"the store {path} is damaged ({found[0]}); {REPAIR}")
+
+
+def is_cut(database: Path, page_bytes: int) -> bool:
+    """Return True when the file ends inside a page, which SQLite fills up with zeros in silence."""
+    log = database.with_name(f"{database.name}-wal")
+    is_settled = not (log.exists() and log.stat().st_size)
+    return is_settled and database.stat().st_size % page_bytes != 0
 
 
 def complaints(connection: sqlite3.Connection, *, most: int = 100) -> list[str]:

@@ -117,7 +117,7 @@ def open_damaged(path: Path, template: Path) -> sqlite3.Connection | None:
         path: The copy.
         template: An empty database of the same schema.
     """
-    if not path.stat().st_size:
+    if not path.exists() or not path.stat().st_size:
         return None
     if (connection := _connected(path)) is not None:
         return connection

@@ -14,7 +14,8 @@ from recap.store import objects, snapshots
 from recap.store.database import connect
 from recap.store.failures import REPAIR, translated
 from recap.store.files import FILE_MODE, FOLDER_MODE, Place, read_secret, secret_id, store_folder
-from recap.store.migrations import APPLICATION_ID, pending
+from recap.store.migrations import APPLICATION_ID, applied, is_newer, pending
+from recap.store.opening import is_cut
 from recap.store.tables import TABLES, columns_of, is_proved
 
 if TYPE_CHECKING:
@@ -67,13 +68,14 @@ def verify(folder: Path | None = None) -> tuple[Fault, ...]:
 
 
 def _file_faults(place: Place) -> Iterator[Fault]:
-    for path in (place.folder, *sorted(place.folder.rglob("*"))):
+    folder = place.folder.resolve()
+    for path in (folder, *sorted(folder.rglob("*"))):
         try:
             mode = path.lstat().st_mode
         except FileNotFoundError:  # SQLite's own come and go
             continue
         wanted = FOLDER_MODE if stat.S_ISDIR(mode) else FILE_MODE
-        if stat.S_IMODE(mode) & ~wanted:
+        if stat.S_IMODE(mode) & ~wanted and not stat.S_ISLNK(mode):
             detail = f"{path} has mode {stat.S_IMODE(mode):03o}, others may read it"
             yield Fault("permissions", detail, f"run: chmod {wanted:03o} {path}")
 
@@ -97,20 +99,33 @@ def _all_faults(connection: sqlite3.Connection, place: Place) -> Iterator[Fault]
     if application != APPLICATION_ID:
         yield Fault("foreign", f"{place.database} is a database of another program", REPAIR)
         return
-    try:
-        todo = pending(connection)
-    except StoreError as err:
-        yield Fault("schema", str(err), "use the release that made the store")
+    if fault := _schema_fault(connection):
+        yield fault
         return
-    if todo:
-        yield Fault("schema", f"{len(todo)} migrations are pending", "open the store once")
-        return
+    (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+    if is_cut(place.database, page_bytes):
+        yield Fault("pages", f"the last page of {place.database} is cut", REPAIR)
     for (text,) in connection.execute("PRAGMA integrity_check(20)").fetchall():
         if text != "ok":
             yield Fault("pages", text.replace("\n", "; "), REPAIR)
     yield from _secret_faults(connection, place)
     yield from _row_faults(connection)
     yield from _snapshot_faults(connection)
+
+
+def _schema_fault(connection: sqlite3.Connection) -> Fault | None:
+    rows = applied(connection)
+    try:
+        todo = pending(connection)
+    except StoreError as err:
+        if is_newer(rows):
+            return Fault("schema", str(err), "use the release that made the store")
+        return Fault("pages", str(err), REPAIR)
+    if not rows:
+        return Fault("pages", "the list of migrations is gone", REPAIR)
+    if todo:
+        return Fault("schema", f"{len(todo)} migrations are pending", "open the store once")
+    return None
 
 
 def _secret_faults(connection: sqlite3.Connection, place: Place) -> Iterator[Fault]:
