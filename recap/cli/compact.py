@@ -48,7 +48,7 @@ SCHEMA = "recap.compact/1"
     cls=Command,
     example="recap compact session.jsonl --request 'add a retry' -o context.json",
 )
-@session_options
+@session_options()
 @selection_options
 @click.option("--to", type=click.Choice(DIALECTS), help="Another dialect for the result.")
 @click.option("--alternate", is_flag=True, help="Join adjacent messages of one role.")
@@ -74,7 +74,9 @@ def command(
     if target is not None:
         refuse_inputs(target, {"the session": session.path, **wanted.inputs})
     transcript = session.read()
-    compaction, seconds = wanted.compact(transcript, to=to, alternate=alternate)
+    compaction, seconds = wanted.compact(
+        transcript, label=session.name, to=to, alternate=alternate, keep=not dry_run
+    )
     if not compaction.messages:
         raise InputError("nothing of the session can be sent; `recap check` says what is wrong")
     data = compaction.to_json()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import localtime, strftime
 from typing import TYPE_CHECKING
 
 import click
@@ -31,39 +32,52 @@ from recap.cli.output import (
     score,
     working,
 )
+from recap.cli.state import State, state_options
 from recap.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from recap.blocks.table import BlockTable
     from recap.config import Settings
     from recap.graph.state import ContextGraph
-    from recap.transcript.model import Json, Transcript
+    from recap.store import SessionRow
+    from recap.transcript.model import Json
 
 SCHEMA = "recap.graph/1"
+STORED_SCHEMA = "recap.graphs/1"
 SHOWN = 12
 DOT_PREVIEW = 40
 
 
 @click.command("graph", cls=Command, example="recap graph --latest --dot | dot -Tsvg > graph.svg")
-@session_options
+@session_options(is_needed=False)
 @settings_options
+@state_options
 @click.option("--graph", "graph_file", metavar="FILE", help="Graph written by observe.")
 @click.option("--dot", "as_dot", is_flag=True, help="Print Graphviz source.")
 @json_option
 def command(
-    session: Session,
+    session: Session | None,
     overrides: Mapping[str, object],
+    state: State,
     graph_file: str | None,
     as_dot: bool,
     as_json: bool,
 ) -> None:
-    """Show the context graph: which blocks later turns used, and which block supports which."""
+    """Show the context graph: which blocks later turns used, and which block supports which.
+
+    Without SESSION: list the graphs in the store.
+    """
     if as_dot and as_json:
         raise UsageError("give one of --json and --dot")
     settings, _ = settings_in_force(overrides)
-    table, graph = graph_of(session.read(), settings, Path(graph_file) if graph_file else None)
+    if session is None:
+        if as_dot or graph_file:
+            raise UsageError("give the SESSION the graph is of")
+        _show_stored(state, as_json)
+        return
+    table, graph = graph_of(session, settings, state, Path(graph_file) if graph_file else None)
     previews = previews_of(table, graph)
     if as_json:
         say_json(SCHEMA, graph_json(graph, previews))
@@ -74,15 +88,73 @@ def command(
 
 
 def graph_of(
-    transcript: Transcript, settings: Settings, graph_file: Path | None = None
+    session: Session, settings: Settings, state: State, graph_file: Path | None = None
 ) -> tuple[BlockTable, ContextGraph]:
-    """Return the blocks of a session and its graph: the one given, or one from text reuse."""
-    from recap.blocks.table import build_table
-    from recap.capture.reuse import build_graph
+    """Return the blocks of a session and its graph: the one given, or what is known of it."""
+    transcript = session.read()
+    with (
+        working("building the graph"),
+        state.session(transcript, session.name, settings, keep=False) as past,
+    ):
+        known = past.observe(transcript, keep=False)
+    return known.table, read_graph(graph_file) if graph_file else known.graph
 
-    with working("building the graph"):
-        table = build_table(transcript.messages)
-        return table, read_graph(graph_file) if graph_file else build_graph(table, settings)
+
+def _show_stored(state: State, as_json: bool) -> None:
+    """List the sessions in the store, newest first."""
+    if not state.is_kept:
+        raise UsageError("--no-store uses nothing kept: give a SESSION")
+    rows: list[SessionRow] = []
+    if state.is_made:
+        with state.opened() as store:
+            rows = store.sessions(store.key("tenant", ""))
+    if as_json:
+        say_json(STORED_SCHEMA, {"graphs": [stored_json(row) for row in rows]})
+    elif not rows:
+        say("the store holds no graph; `recap observe SESSION` makes and keeps one")
+    else:
+        say(_stored_table(rows))
+
+
+def stored_json(row: SessionRow) -> dict[str, Json]:
+    """Return a session of the store as the object that ``--json`` prints; its keys are stable."""
+    return {
+        "id": row.id.hex(),
+        "session": row.label,
+        "format": row.format,
+        "observer": row.observer,
+        "turns": row.turns,
+        "blocks": row.blocks,
+        "created": row.created,
+        "updated": row.updated,
+        "parent": row.parent.hex() if row.parent else None,
+    }
+
+
+def _stored_table(rows: Sequence[SessionRow]) -> Table:
+    return Table(
+        (
+            Column("id"),
+            Column("updated"),
+            Column("turns", "right"),
+            Column("blocks", "right"),
+            Column("format"),
+            Column("session", is_flexible=True),
+        ),
+        tuple(
+            Row(
+                (
+                    row.id.hex()[:ID_LENGTH],
+                    strftime("%Y-%m-%d %H:%M", localtime(row.updated)),
+                    str(row.turns),
+                    str(row.blocks),
+                    row.format,
+                    row.label,
+                )
+            )
+            for row in rows
+        ),
+    )
 
 
 def previews_of(table: BlockTable, graph: ContextGraph) -> list[str]:

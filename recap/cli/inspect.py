@@ -25,6 +25,7 @@ from recap.cli.output import (
     say_json,
     turn_name,
 )
+from recap.transcript.seals import signature_chars
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +40,7 @@ TONES: dict[str, Tone] = {"error": "bad", "warning": "", "note": "faint"}
 
 
 @click.command("inspect", cls=Command, example="recap inspect --latest")
-@session_options
+@session_options()
 @json_option
 def command(session: Session, as_json: bool) -> None:
     """Show what a session holds: turns, blocks, sizes by kind, authors, compactions, odd lines."""
@@ -114,6 +115,7 @@ def inspect_json(transcript: Transcript, segmentation: Segmentation) -> dict[str
         "blocks": len(blocks),
         "active_chars": sum(block.cost_chars for block in blocks if block.is_active),
         "all_chars": sum(block.cost_chars for block in blocks),
+        "signature_chars": signature_chars(transcript.messages),
         "kinds": {
             kind: {"blocks": count, "cost_chars": chars} for kind, count, chars in kinds_of(blocks)
         },
@@ -174,6 +176,8 @@ def _overview(
         lines.append(f"  compacted   {counted(before, 'block')} from before a native compaction")
     reasons = Counter(exclusion.reason for exclusion in segmentation.excluded)
     lines += [f"  left out    {counted(n, 'part')}: {reason}" for reason, n in reasons.items()]
+    if sealed := signature_chars(transcript.messages):
+        lines.append(f"  signatures  {number(sealed)} characters, sent and not counted")
     counts = [f"{name.replace('_', ' ')} {number(n)}" for name, n in transcript.counts.items()]
     if counts:
         lines.append(f"  counted     {', '.join(counts)}")

@@ -14,6 +14,7 @@ import click
 
 from recap.cli.output import preview, remark, working
 from recap.cli.sessions import newest_session
+from recap.cli.state import NO_STATE, State, state_options
 from recap.errors import InputError, UsageError, shown, shown_path
 from recap.files import read_file
 
@@ -66,6 +67,8 @@ class Wanted:
         pins: Block ids to keep.
         graph_file: A graph written by ``observe``; None builds one.
         request_file: File the request was read from, if any; "-" is standard input.
+        selection: An earlier selection to show again instead of making one.
+        state: Where what is known of the session stands.
     """
 
     request: str | None
@@ -73,6 +76,8 @@ class Wanted:
     pins: tuple[str, ...]
     graph_file: Path | None
     request_file: str | None = None
+    selection: str | None = None
+    state: State = NO_STATE
 
     @property
     def inputs(self) -> dict[str, Path | None]:
@@ -93,42 +98,80 @@ class Wanted:
         )
 
     def compact(
-        self, transcript: Transcript, *, to: str | None = None, alternate: bool = False
+        self,
+        transcript: Transcript,
+        *,
+        label: str = "",
+        to: str | None = None,
+        alternate: bool = False,
+        keep: bool = False,
     ) -> tuple[Compaction, float]:
-        """Return the compaction and the seconds it took."""
+        """Return the compaction and the seconds it took.
+
+        Args:
+            transcript: The session.
+            label: What people know it by.
+            to: Dialect of the result.
+            alternate: Join adjacent messages of one role.
+            keep: Keep what was learned and what the turn was given.
+        """
         if not transcript.messages:
             raise InputError(
                 f"no message was read as {transcript.format}; `recap inspect` says what is in the "
                 "file, --format names another format"
             )
-        from recap.session import compact_transcript
-
         graph = read_graph(self.graph_file) if self.graph_file else None
-        started = time.perf_counter()
-        with working("selecting"):
-            compaction = compact_transcript(
-                transcript,
-                self.request,
-                settings=self.settings,
-                pins=self.pins,
-                graph=graph,
-                to=to,  # type: ignore[arg-type]  # click.Choice checked it
-                alternate=alternate,
-            )
-        return compaction, time.perf_counter() - started
+        settings = self.settings
+        if settings.mode != "epoch":  # it was asked for, whatever the mode of a gateway
+            settings = settings.replace(mode="turn")
+        opened = self.state.session(transcript, label, settings, keep=keep)
+        with working("selecting"), opened as session:
+            started = time.perf_counter()
+            if self.selection is not None:
+                compaction = session.compact_as(
+                    self.selection, transcript, self.request, to=to, alternate=alternate,  # type: ignore[arg-type]
+                )  # fmt: skip
+            else:
+                compaction = session.compact(
+                    transcript,
+                    self.request,
+                    pins=self.pins,
+                    graph=graph,
+                    to=to,  # type: ignore[arg-type]  # click.Choice checked it
+                    alternate=alternate,
+                    is_cold=True,
+                    keep=keep,
+                )
+            seconds = time.perf_counter() - started
+        return compaction, seconds
 
 
-def session_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add SESSION, --latest and --format; the command gets ``session: Session``."""
+def session_options(
+    *, is_needed: bool = True
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return what adds SESSION, --latest and --format; the command gets ``session``.
 
-    @click.argument("session", required=False)
-    @click.option("--latest", is_flag=True, help="Take the newest session found.")
-    @click.option("--format", "format_name", metavar="NAME", help="Format; detected by default.")
-    @functools.wraps(function)
-    def wrapped(session: str | None, latest: bool, format_name: str | None, **given: Any) -> Any:
-        return function(session=Session(session_path(session, latest), format_name), **given)
+    It is a ``Session``; where none is needed and none was given, None.
+    """
 
-    return wrapped
+    def added(function: Callable[..., Any]) -> Callable[..., Any]:
+        @click.argument("session", required=False)
+        @click.option("--latest", is_flag=True, help="Take the newest session found.")
+        @click.option(
+            "--format", "format_name", metavar="NAME", help="Format; detected by default."
+        )
+        @functools.wraps(function)
+        def wrapped(
+            session: str | None, latest: bool, format_name: str | None, **given: Any
+        ) -> Any:
+            if session is None and not latest and not is_needed:
+                return function(session=None, **given)
+            named = Session(session_path(session, latest), format_name)
+            return function(session=named, **given)
+
+        return wrapped
+
+    return added
 
 
 def session_path(name: str | None, latest: bool) -> Path | None:
@@ -155,6 +198,10 @@ def selection_options(function: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--pin", "pins", multiple=True, metavar="ID", help="Keep this block; repeatable.")
     @click.option("--graph", "graph_file", metavar="FILE", help="Graph written by observe.")
     @click.option("--no-markers", is_flag=True, help="Leave no mark where blocks were omitted.")
+    @click.option(
+        "--selection", metavar="REF", help="An earlier selection again; -1 is the newest."
+    )
+    @state_options
     @settings_options
     @functools.wraps(function)
     def wrapped(**given: Any) -> Any:
@@ -172,7 +219,11 @@ def selection_options(function: Callable[..., Any]) -> Callable[..., Any]:
             given.pop("pins"),
             Path(graph_file) if graph_file else None,
             request_file,
+            given.pop("selection"),
+            given.pop("state"),
         )
+        if wanted.selection is not None and (wanted.graph_file or wanted.pins):
+            raise UsageError("--selection shows what was kept; it takes no --graph and no --pin")
         return function(wanted=wanted, **given)
 
     return wrapped

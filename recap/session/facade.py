@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from recap import policy as policies
 from recap.config import Settings
-from recap.economics import PRICES, Usage, calibrated, usage_of
+from recap.economics import PRICES, Usage, cache_life, calibrated, usage_of
 from recap.errors import StoreError, UsageError
-from recap.session.known import Memory, Remembered
+from recap.session.known import Memory, Remembered, known_of
 from recap.session.moment import moment_of
 from recap.session.past import Past
 from recap.session.pipeline import compact_transcript, demand
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from recap.economics import Prices
     from recap.graph.state import ContextGraph
     from recap.select.kept import Kept
-    from recap.session.known import Known
+    from recap.session.known import Known, Prior
+    from recap.session.moment import Moment
     from recap.session.report import Compaction
     from recap.session.shelf import Shelf
     from recap.store import SessionRow
@@ -87,6 +88,8 @@ class Session:
         self._clock = clock
         self._prices = prices
         self._cached_before: int | None = None
+        self._cache_life: float | None = None
+        self._has_selected = False
         self._owned: Store | None = None
         if store is None:
             self._shelf: Shelf = Volatile(clock)
@@ -128,6 +131,7 @@ class Session:
         alternate: bool = False,
         model: str = "",
         is_cold: bool = False,
+        keep: bool = True,
     ) -> Compaction:
         """Return the context for a request, as ``recap.compact`` does, and remember it.
 
@@ -146,6 +150,7 @@ class Session:
             alternate: Join adjacent messages of one role.
             model: The model the context is for.
             is_cold: The caller knows that the provider's cache of the session is gone.
+            keep: False looks, and leaves no trace.
 
         Raises:
             UsageError: As for ``recap.compact``; so are the others.
@@ -163,7 +168,10 @@ class Session:
             )  # fmt: skip
         key = _settings_key(settings, policy or settings.policy, pins)
         facts = policies.Moment(
-            is_cold_resume=is_cold, now=self._clock(), cached_before=self._cached_before
+            is_cold_resume=is_cold,
+            now=self._clock(),
+            cache_life=self._cache_life,
+            cached_before=self._cached_before,
         )
         visit = Visit(self._past, transcript.format, settings, key, facts)
 
@@ -176,7 +184,37 @@ class Session:
         done = visit.judged(served(), self._prices)
         if visit.is_overruled:
             done = visit.judged(served(), self._prices)
-        return self._kept(done, visit)
+        return self._kept(done, visit) if keep else done
+
+    def observe(
+        self,
+        messages: Sequence[Mapping[str, Json]] | Mapping[str, Json] | Transcript,
+        *,
+        keep: bool = True,
+    ) -> Known:
+        """Return what is known of the session, all its turns taken for completed; nothing is selected.
+
+        Kept of it are the turns that a later message of the person has closed.
+
+        Args:
+            messages: The session as the client has it now.
+            keep: False looks, and leaves no trace.
+
+        Raises:
+            StoreError: The store cannot be read or written.
+        """
+        transcript = self._read(messages)
+        known = known_of(
+            transcript,
+            None,
+            self._settings,
+            named=self._named,
+            memory=_Observing(self._past, transcript.format),
+            is_complete=True,
+        )
+        if keep:
+            self._past.keep(known, None)
+        return known
 
     def responded(self, usage: Mapping[str, Json] | Usage, at: float | None = None) -> None:
         """Take note of a response: when it came, and what the vendor's cache holds.
@@ -194,7 +232,9 @@ class Session:
             raise UsageError("usage must be the usage object of a response, as the vendor sends it")
         when = self._clock() if at is None else at
         row = self._past.row
-        self._cached_before = row.cached_tokens if row else None
+        # After a selection of ours the cache holds less, which says nothing about its age.
+        self._cached_before = row.cached_tokens if row and not self._has_selected else None
+        self._cache_life = cache_life(tokens) or self._cache_life
         chars = self._past.served_chars
 
         def noted(row: SessionRow) -> SessionRow:
@@ -274,6 +314,7 @@ class Session:
         """Save what was learned; a result is never lost to a store that cannot be written."""
         self.failure = None
         self._past.served_chars = done.report.prompt_chars
+        self._has_selected = visit.step.action == "select"
         if visit.step.reason == "off":
             return done
         try:
@@ -283,6 +324,18 @@ class Session:
             notes = {**done.report.notes, "not-saved": 1}
             return replace(done, report=replace(done.report, notes=notes))
         return done
+
+
+class _Observing(Memory):
+    """A session's past, without its kept sets."""
+
+    def __init__(self, past: Past, format: str) -> None:
+        self._past = past
+        self._format = format
+
+    def prior(self, moment: Moment) -> Prior:
+        """Return what was known of the session before."""
+        return self._past.enter(moment, self._format)
 
 
 class _Again(Memory):

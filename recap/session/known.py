@@ -141,10 +141,16 @@ def known_of(
     *,
     named: SessionKey | None = None,
     memory: Memory | None = None,
+    is_complete: bool = False,
 ) -> Known:
-    """Return what is known of a session when a request arrives; arguments as for the pipeline."""
+    """Return what is known of a session when a request arrives; arguments as for the pipeline.
+
+    With ``is_complete`` no request is waited for: all messages are history.
+    """
     moment = moment_of(transcript, request, named)
-    if settings.mode == "epoch":
+    if is_complete:
+        moment = replace(moment, tail_start=len(moment.messages))
+    elif settings.mode == "epoch":
         moment = at_last_step(moment)
     prior = memory.prior(moment) if memory else NOTHING
     moment, notes = prepared(moment, settings)

@@ -58,6 +58,7 @@ class Visit(Memory):
         row = self._past.row
         ratio = row.chars_per_token if row else None
         tokens = tokens_of(known.prompt_chars, ratio)
+        served = known.prompt_chars if latest is None else _extended_chars(known, latest)
         self._facts = replace(
             self._facts,
             opens_turn=known.moment.opens_turn or self._settings.mode == "epoch",
@@ -67,7 +68,7 @@ class Visit(Memory):
             has_previous=latest is not None,
             is_whole_turn=own is not None and own.is_whole,
             is_root_changed=bool(row and row.parent and not row.rev),
-            is_near_limit=is_near_limit(tokens, self._settings),
+            is_near_limit=is_near_limit(tokens_of(served, ratio), self._settings),
             last_response=row.last_response if row else None,
             cached=row.cached_tokens if row else None,
             prompt_tokens=tokens,
@@ -124,6 +125,18 @@ class Visit(Memory):
             common=tokens_of(report.fixed_chars, ratio),
             reread=self._settings.reread,
         )
+
+
+def _extended_chars(known: Known, kept: Kept) -> int:
+    """Return the characters of the prompt if the kept set were extended."""
+    if kept.is_whole:
+        return known.prompt_chars
+    ids, cost = known.table.ids, known.table.cost_chars
+    chosen = set(kept.ids)
+    since = ids.index(kept.last_id) + 1 if kept.last_id in ids else len(ids)
+    left_out = (int(cost[i]) for i in range(since) if ids[i] not in chosen)
+    inactive = int(cost[~known.table.is_active].sum())
+    return max(known.prompt_chars + inactive - sum(left_out), 0)
 
 
 def _model(done: Compaction) -> str:

@@ -70,13 +70,14 @@ def test_a_graph_holds_no_text_of_the_session(cli: Cli, demo: Path, tmp_path: Pa
 
 
 def test_observe_into_nothing_is_wrong_use(cli: Cli, demo: Path) -> None:
-    assert cli("observe", str(demo)).status == 2
+    assert cli("observe", str(demo), "--no-store").status == 2
+    assert cli("observe", str(demo), str(demo), "-o", "g").status == 2
 
 
 def test_observe_dry_run_writes_nothing(cli: Cli, demo: Path, tmp_path: Path) -> None:
     answer = cli("observe", str(demo), "-o", "g", "--dry-run", "--json").json()
-    assert (answer["schema"], answer["written"]) == ("recap.observe/1", False)
-    assert answer["bytes"] > 0
+    assert (answer["schema"], answer["written"]) == ("recap.observe/2", False)
+    assert answer["sessions"][0]["bytes"] > 0
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,0 +1,111 @@
+"""What commands keep between runs: a store by default, none by ``--no-store``."""
+
+from __future__ import annotations
+
+import functools
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from recap.cli.output import complain
+from recap.errors import StoreError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from recap.config import Settings
+    from recap.session import Session
+    from recap.store import Store
+    from recap.transcript.model import Transcript
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Where an invocation keeps what it learns.
+
+    Attributes:
+        folder: Folder of the store; None for RECAP_HOME or the user's data folder.
+        is_kept: False keeps nothing.
+    """
+
+    folder: Path | None
+    is_kept: bool
+
+    @property
+    def is_made(self) -> bool:
+        """A store is there already."""
+        from recap.store.files import Place, store_folder
+
+        return Place(store_folder(self.folder, os.environ)).database.exists()
+
+    @contextmanager
+    def session(
+        self, transcript: Transcript, label: str, settings: Settings, *, keep: bool
+    ) -> Iterator[Session]:
+        """Open the session of a transcript; without a store, and with a line, where that fails.
+
+        Where nothing is to be kept no store is made. One that was asked for by name has to open: else
+        StoreError is raised.
+        """
+        from recap.session import Session
+
+        with (
+            self._store(keep) as store,
+            Session(transcript.session_id, store=store, label=label, settings=settings) as session,
+        ):
+            yield session
+            if session.failure is not None:
+                complain(f"nothing was kept: {session.failure}")
+
+    @contextmanager
+    def opened(self) -> Iterator[Store]:
+        """Open the store itself; StoreError where that fails."""
+        from recap.store import Store
+
+        with Store.open(self.folder) as store:
+            yield store
+
+    @contextmanager
+    def _store(self, keep: bool) -> Iterator[Store | None]:
+        from recap.store import Store
+
+        store = None
+        if self.is_kept and (keep or self.is_made):
+            try:
+                store = Store.open(self.folder)
+            except StoreError as err:
+                if self.folder is not None:
+                    raise
+                complain(f"nothing is kept: {err}")
+        try:
+            yield store
+        finally:
+            if store is not None:
+                store.close()
+
+
+NO_STATE = State(None, is_kept=False)
+"""Keeps nothing, and uses nothing kept."""
+
+
+def state_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --store and --no-store; the command gets ``state: State``."""
+
+    @click.option(
+        "--store", "folder", metavar="DIR", help="Folder of the store; see docs/store.md."
+    )
+    @click.option("--no-store", is_flag=True, help="Keep nothing, and use nothing kept.")
+    @functools.wraps(function)
+    def wrapped(folder: str | None, no_store: bool, **given: Any) -> Any:
+        if folder is not None and no_store:
+            raise UsageError("give one of --store and --no-store")
+        if folder is not None and not folder.strip():
+            raise UsageError("--store takes a folder")
+        state = State(Path(folder) if folder else None, not no_store)
+        return function(state=state, **given)
+
+    return wrapped

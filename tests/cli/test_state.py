@@ -1,0 +1,159 @@
+"""What commands keep between runs, and how it is shown, used again and left alone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from recap.store import Store
+from tests.cli.conftest import REQUEST, Cli
+from tests.testing import conversation
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOME = "kept"
+
+
+def kept(cli: Cli, *arguments: str) -> Any:
+    return cli(*arguments, RECAP_HOME=str(cli.folder / HOME))
+
+
+def session(path: Path, turns: int = 6) -> str:
+    path.write_text(json.dumps(conversation(turns)), encoding="utf-8")
+    return str(path)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(p): p.read_bytes() for p in sorted(folder.rglob("*.db*")) if p.is_file()}
+
+
+def test_a_compaction_keeps_the_graph_and_the_selection(cli: Cli, demo: Path) -> None:
+    assert kept(cli, "compact", str(demo), "--request", REQUEST, "-o", "c.json").status == 0
+    (graph,) = kept(cli, "graph", "--json").json()["graphs"]
+    assert graph["session"] == str(demo)
+    assert graph["turns"] > 0
+    (selection,) = kept(cli, "explain", str(demo), "--selections", "--json").json()["selections"]
+    assert selection["kept"] > 0
+    assert str(demo) in kept(cli, "graph").out or "..." in kept(cli, "graph").out
+
+
+def test_the_same_turn_is_served_the_same(cli: Cli, tmp_path: Path) -> None:
+    path = session(tmp_path / "s.json")
+    first = kept(cli, "compact", path, "--policy", "paper", "--json").json()
+    again = kept(cli, "compact", path, "--policy", "paper", "--json").json()
+    assert (first["action"], again["action"]) == ("select", "reuse")
+    assert first["kept_blocks"] == again["kept_blocks"]
+
+
+def test_an_earlier_selection_is_rendered_again(cli: Cli, tmp_path: Path) -> None:
+    path = session(tmp_path / "s.json")
+    for number, name in enumerate(("a.json", "b.json")):
+        kept(cli, "compact", path, "--request", f"request {number}", "-o", name)
+    asked = ("compact", path, "--selection", "-2", "-o", "c.json")
+    assert kept(cli, *asked).status == 2
+    assert kept(cli, *asked, "--request", "request 0").status == 0
+    assert (tmp_path / "c.json").read_bytes() == (tmp_path / "a.json").read_bytes()
+    shown = kept(cli, "explain", path, "--selection", "-2", "--request", "request 0", "--json")
+    assert shown.json()["report"]["reason"] == "undo"
+    listed = kept(cli, "explain", path, "--selections").out
+    assert listed.count("given apart") == 2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("explain", "{}"),
+        ("graph", "{}"),
+        ("graph",),
+        ("compact", "{}", "--dry-run"),
+        ("compact", "{}", "--no-store"),
+        ("observe", "{}", "--dry-run"),
+        ("explain", "{}", "--selections"),
+    ],
+)
+def test_looking_makes_no_store(cli: Cli, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    path = session(tmp_path / "s.json")
+    assert kept(cli, *(word.format(path) for word in arguments)).status == 0
+    assert not (tmp_path / HOME).exists()
+
+
+@pytest.mark.parametrize(
+    "arguments", [("explain", "{}"), ("graph", "{}"), ("compact", "{}", "--dry-run")]
+)
+def test_looking_changes_no_store(cli: Cli, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    path = session(tmp_path / "s.json")
+    kept(cli, "observe", path)
+    before = kept(cli, "graph", "--json").json()
+    assert kept(cli, *(word.format(path) for word in arguments)).status == 0
+    assert kept(cli, "graph", "--json").json() == before
+    assert kept(cli, "explain", path, "--selections", "--json").json()["selections"] == []
+
+
+def test_no_word_of_a_conversation_is_kept(cli: Cli, tmp_path: Path) -> None:
+    messages = conversation(4)
+    messages[0]["content"] = "the canary sang twice in the morning"
+    (tmp_path / "s.json").write_text(json.dumps(messages), encoding="utf-8")
+    kept(cli, "compact", str(tmp_path / "s.json"), "--request", "the request sings as well")
+    stored = b"".join(files(tmp_path / HOME).values())
+    for words in (b"canary sang", b"in the morning", b"request sings"):
+        assert words not in stored
+
+
+def test_observe_takes_folders_and_many_processes(cli: Cli, tmp_path: Path) -> None:
+    for number in range(3):
+        path = tmp_path / "logs" / f"project {number}" / "s.json"
+        path.parent.mkdir(parents=True)
+        session(path, 3 + number)
+        (path.parent / "notes.txt").write_text("no session", encoding="utf-8")
+    one = kept(cli, "observe", "logs", "--json").json()
+    shutil.rmtree(tmp_path / HOME)
+    two = kept(cli, "observe", "logs", "--jobs", "2", "--json").json()
+    assert [row["session"] for row in one["sessions"]] == [
+        row["session"] for row in two["sessions"]
+    ]
+    assert [row["turns"] for row in two["sessions"]] == [3, 4, 5]
+    assert two["skipped"] == 3
+    assert len(kept(cli, "graph", "--json").json()["graphs"]) >= 1
+
+
+def test_observe_says_which_sessions_failed(cli: Cli, tmp_path: Path) -> None:
+    session(tmp_path / "a.json")
+    (tmp_path / "b.json").write_text("no session", encoding="utf-8")
+    result = kept(cli, "observe", "a.json", "b.json", "absent.json")
+    assert result.status == 1
+    assert "1 graph kept, 2 failed" in result.out
+
+
+def test_observe_of_a_folder_without_sessions_says_so(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    result = kept(cli, "observe", "empty")
+    assert (result.status, result.err.count("\n")) == (1, 1)
+
+
+def test_a_damaged_store_stops_no_compaction(cli: Cli, tmp_path: Path) -> None:
+    path = session(tmp_path / "s.json")
+    kept(cli, "observe", path)
+    database = tmp_path / HOME / "recap.db"
+    database.write_bytes(b"scribbled" * 100)
+    result = kept(cli, "compact", path, "--request", "go on", "-o", "c.json")
+    assert result.status == 0
+    assert "nothing is kept" in result.err
+    assert database.read_bytes() == b"scribbled" * 100
+    named = cli("compact", path, "--request", "go on", "--store", str(tmp_path / HOME))
+    assert named.status == 1
+
+
+def test_store_and_no_store_exclude_each_other(cli: Cli, demo: Path) -> None:
+    assert cli("compact", str(demo), "--store", "x", "--no-store").status == 2
+
+
+def test_tenants_of_a_gateway_are_not_listed(cli: Cli, tmp_path: Path) -> None:
+    from recap.session import Session
+
+    with Store.open(tmp_path / HOME) as store, Session("a", store=store, tenant="t") as other:
+        other.compact(conversation(4))
+    assert kept(cli, "graph", "--json").json()["graphs"] == []
