@@ -17,7 +17,7 @@ ID_LENGTH = 8
 """Digits of a block id that are shown; ``--pin`` takes unique beginnings."""
 
 RULE_WORDS = {
-    "dropped": "others add more",
+    "dropped": "outranked",
     "did-not-fit": "did not fit",
     "stale": "superseded",
     "protected:user": "your words",

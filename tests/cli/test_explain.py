@@ -21,10 +21,10 @@ NN of NNN characters kept in N ms, no model call, valid for Anthropic Messages
 session  session.jsonl
 request  the last one of the session
 
-#  id        turn  kind   chars        why               u  r   score  begins with
-N  IDENTITY     N  you       NN  kept  your words                      Where is it?
-N  IDENTITY     N  tools    NNN  -     others add more         NN,NNN  Read .../src/parser.py
-N  IDENTITY     N  reply     NN  -     others add more                 In the parser.
+#  id        turn  kind   chars        why         u  r   score  begins with
+N  IDENTITY     N  you       NN  kept  your words                Where is it?
+N  IDENTITY     N  tools    NNN  -     outranked         NN,NNN  Read .../src/parser.py
+N  IDENTITY     N  reply     NN  -     outranked                 In the parser.
 
 --pin ID keeps a block.
 """
