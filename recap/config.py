@@ -37,6 +37,12 @@ ENVIRONMENT: Mapping[str, str] = MappingProxyType(
         "RECAP_HOME": "folder of the store instead of the user's data folder",
         "RECAP_DEBUG": "set to 1: errors come with their traceback",
         "RECAP_CORPUS": "folder of real sessions for the tests marked corpus",
+        "RECAP_KERNELS_ISA": "instruction set of the CPU kernels: base, avx2 or avx512",
+        "RECAP_KERNELS_DEBUG": "set to 1: kernels check indices on a GPU too, which waits for it",
+        "RECAP_KERNELS_CPU": "when installing: build the CPU kernels; auto, 0 or 1",
+        "RECAP_KERNELS_CUDA": "when installing: build the CUDA kernels; auto, 0 or 1",
+        "RECAP_CUDA_ARCHS": "when installing: GPU architectures to build for",
+        "RECAP_NVCC": "when installing: the nvcc to build with",
     }
 )
 """Environment variables besides ``RECAP_<NAME>``, which sets the setting of that name."""

@@ -21,7 +21,7 @@ import recap
 from recap.cli.command import Command
 from recap.cli.config import demand_policy
 from recap.cli.options import json_option, settings_in_force
-from recap.cli.output import Element, Line, counted, say, say_json
+from recap.cli.output import Element, Line, byte_size, counted, say, say_json
 from recap.cli.sessions import LOCATIONS, location_root, session_files
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ class Diagnosis:
     observers: Mapping[str, str]
     settings: Mapping[str, str]
     homes: Mapping[str, str]
+    store: Mapping[str, str]
     problems: tuple[str, ...]
 
 
@@ -60,7 +61,16 @@ def command(as_json: bool) -> None:
     """Report which Recap runs, on what, with which settings; exit 1 when something is wrong."""
     diagnosis = diagnose(os.environ, Path.home())
     if as_json:
-        names = ("recap", "python", "packages", "observers", "settings", "homes", "problems")
+        names = (
+            "recap",
+            "python",
+            "packages",
+            "observers",
+            "settings",
+            "homes",
+            "store",
+            "problems",
+        )
         say_json(SCHEMA, {name: _plain(getattr(diagnosis, name)) for name in names})
     else:
         say(*lines(diagnosis))
@@ -83,6 +93,7 @@ def diagnose(environ: Mapping[str, str], home: Path) -> Diagnosis:
             f"{DISTRIBUTION}"
         )
     settings, trouble = _settings(environ)
+    store, faults = _store(environ)
     return Diagnosis(
         recap={
             "version": recap.__version__,
@@ -94,7 +105,8 @@ def diagnose(environ: Mapping[str, str], home: Path) -> Diagnosis:
         observers=OBSERVERS,
         settings=settings,
         homes=_homes(environ, home),
-        problems=(*problems, *trouble),
+        store=store,
+        problems=(*problems, *trouble, *faults),
     )
 
 
@@ -108,7 +120,7 @@ def version_of(distribution: str) -> str:
 
 def lines(diagnosis: Diagnosis) -> list[Element]:
     """Return the report in lines."""
-    sections = ("recap", "python", "packages", "observers", "settings", "homes")
+    sections = ("recap", "python", "packages", "observers", "settings", "homes", "store")
     shown: list[Element] = []
     for section in sections:
         shown.append(Line(section, "strong"))
@@ -160,6 +172,26 @@ def _homes(environ: Mapping[str, str], home: Path) -> dict[str, str]:
         location.agent: f"{location_root(location, home, environ)} ({counted(count, 'session')})"
         for location, count in counts.items()
     }
+
+
+def _store(environ: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Return where the store is and how large, and what its files show to be wrong with it."""
+    from recap.store.files import Place, store_folder
+
+    try:
+        place = Place(store_folder(None, environ))
+    except ImportError:  # told already
+        return {}, []
+    if not place.database.exists():
+        return {"folder": f"{place.folder} (none yet)"}, []
+    try:
+        size = place.database.stat().st_size
+        with place.database.open("rb") as stream:
+            is_ours = stream.read(16) == b"SQLite format 3\0"
+    except OSError as err:
+        return {"folder": str(place.folder)}, [f"{place.database}: {err.strerror}"]
+    trouble = [] if is_ours else [f"{place.database} is damaged; run: recap verify --repair"]
+    return {"folder": str(place.folder), "size": byte_size(size)}, trouble
 
 
 def _plain(values: Mapping[str, str] | tuple[str, ...]) -> dict[str, str] | list[str]:

@@ -36,11 +36,18 @@ class State:
     is_kept: bool
 
     @property
+    def place(self) -> Path:
+        """Folder of the store."""
+        from recap.store.files import store_folder
+
+        return store_folder(self.folder, os.environ)
+
+    @property
     def is_made(self) -> bool:
         """A store is there already."""
-        from recap.store.files import Place, store_folder
+        from recap.store.files import Place
 
-        return Place(store_folder(self.folder, os.environ)).database.exists()
+        return Place(self.place).database.exists()
 
     @contextmanager
     def session(
@@ -90,6 +97,19 @@ class State:
 
 NO_STATE = State(None, is_kept=False)
 """Keeps nothing, and uses nothing kept."""
+
+
+def folder_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --store alone, for commands about the store itself; the command gets ``state``."""
+
+    @click.option(
+        "--store", "folder", metavar="DIR", help="Folder of the store; see docs/store.md."
+    )
+    @functools.wraps(function)
+    def wrapped(folder: str | None, **given: Any) -> Any:
+        return function(state=State(Path(folder) if folder else None, is_kept=True), **given)
+
+    return wrapped
 
 
 def state_options(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -76,7 +76,7 @@ def test_an_unknown_option_is_wrong_use(cli: Cli) -> None:
     assert result.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("name", ("compact", "explain", "inspect", "observe", "check"))
+@pytest.mark.parametrize("name", ["compact", "explain", "inspect", "observe", "check"])
 def test_a_session_has_to_be_named(cli: Cli, name: str) -> None:
     result = cli(name)
     assert result.status == 2

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from recap.store import Store
 from tests.cli.conftest import REQUEST, Cli
 from tests.testing import conversation
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HOME = "kept"
 
@@ -157,3 +155,30 @@ def test_tenants_of_a_gateway_are_not_listed(cli: Cli, tmp_path: Path) -> None:
     with Store.open(tmp_path / HOME) as store, Session("a", store=store, tenant="t") as other:
         other.compact(conversation(4))
     assert kept(cli, "graph", "--json").json()["graphs"] == []
+
+
+def test_verify_judges_and_repairs_a_damaged_store(cli: Cli, tmp_path: Path) -> None:
+    assert kept(cli, "verify").status == 1  # there is none
+    path = session(tmp_path / "s.json", 40)
+    kept(cli, "compact", path, "--request", "go on", "-o", "c.json")
+    assert kept(cli, "verify").status == 0
+    database = tmp_path / HOME / "recap.db"
+    data = bytearray(database.read_bytes())
+    graph = data.index(b"RCPG")
+    data[graph : graph + 64] = b"x" * 64
+    database.write_bytes(data)
+    assert kept(cli, "verify").status == 1
+    assert kept(cli, "verify", "--repair", "--dry-run").status == 1
+    assert database.read_bytes() == data
+    report = kept(cli, "verify", "--repair", "--json").json()
+    assert report["faults"]
+    assert (Path(report["repair"]["copy"]) / "recap.db").read_bytes() == data
+    assert kept(cli, "verify").status == 0
+    assert "nothing is wrong" in kept(cli, "verify").out
+
+
+def test_doctor_names_the_store(cli: Cli, tmp_path: Path) -> None:
+    assert str(tmp_path / HOME) in kept(cli, "doctor", "--json").json()["store"]["folder"]
+    (tmp_path / HOME).mkdir()
+    (tmp_path / HOME / "recap.db").write_bytes(b"scribbled")
+    assert kept(cli, "doctor").status == 1
