@@ -50,16 +50,15 @@ def _claude(input: float, read: float, output: float, source: str = ANTHROPIC) -
     return Prices(input, 1.25 * input, 2 * input, read, output, "2026-10-24", source)
 
 
-def _openai(input: float, read: float, output: float) -> Prices:
+def _openai(input: float, read: float, output: float, as_of: str) -> Prices:
     """Return OpenAI's prices of models that charge nothing for writing to the cache."""
-    return Prices(input, input, input, read, output, "2026-05-13", OPENAI)
+    return Prices(input, input, input, read, output, as_of, OPENAI)
 
 
 _OPUS_4 = _claude(15, 1.5, 75)
 _OPUS_45 = _claude(5, 0.5, 25)
 _SONNET_4 = _claude(3, 0.3, 15)
-_GPT_5 = _openai(1.25, 0.125, 10)
-_GPT_52 = _openai(1.75, 0.175, 14)
+_GPT_5 = _openai(1.25, 0.125, 10, "2026-05-05")
 
 PRICES: Mapping[str, Prices] = MappingProxyType(
     {
@@ -82,8 +81,8 @@ PRICES: Mapping[str, Prices] = MappingProxyType(
         "gpt-5-codex": _GPT_5,
         "gpt-5.1-codex": _GPT_5,
         "gpt-5.1-codex-max": _GPT_5,
-        "gpt-5.2-codex": _GPT_52,
-        "gpt-5.3-codex": _GPT_52,
+        "gpt-5.2-codex": _openai(1.75, 0.175, 14, "2026-05-05"),
+        "gpt-5.3-codex": _openai(1.75, 0.175, 14, "2026-05-13"),
     }
 )
 """Model name, without date and variant -> prices."""
