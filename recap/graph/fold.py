@@ -71,9 +71,7 @@ class _Fold:
     """
 
     def __init__(self, graph: ContextGraph, repeats: Repeats) -> None:
-        self.old, self.repeats = graph, repeats
-        rows = np.arange(len(repeats.ids) + 1)
-        self.pairs_from = np.searchsorted(repeats.later, rows)  # of each later block
+        self.old, self.ids = graph, repeats.ids
         self.node = locate(repeats.ids, graph.ids)
         is_new = self.node < 0
         size = len(graph.ids) + int(np.count_nonzero(is_new))
@@ -85,6 +83,9 @@ class _Fold:
         self.is_live = np.zeros(size, np.bool_)
         self.live = np.zeros(0, np.int32)  # observed nodes whose score is not 0
         self.edges: list[Edges] = []
+        rows = np.arange(len(repeats.ids) + 1)
+        self.pairs_from = np.searchsorted(repeats.later, rows)  # of each row, as the later block
+        self.earlier = self.node[repeats.earlier]
 
     def see(self, end: int) -> None:
         """Count the blocks up to ``end`` as observed."""
@@ -104,19 +105,24 @@ class _Fold:
         self.importance[self.live] = faded
         self.importance[nodes] = (1 - smoothing) * before + smoothing * share
         self._enliven(nodes)
+        is_live = self.importance[self.live] != 0
+        self.is_live[self.live] = is_live
+        self.live = self.live[is_live]
 
     def mark(self, turn: TurnUse) -> None:
-        """Change the stale marks, as ``mark_stale`` does: only what was used can."""
-        nodes = self.node[turn.rows]
-        self.use[nodes] = turn.use
+        """Change the stale marks, as ``mark_stale`` does: only blocks that were used can."""
+        rows, use = turn.rows[turn.use > 0], turn.use[turn.use > 0]
+        nodes = self.node[rows]
+        self.use[nodes] = use
         marked = nodes[self.superseded_by[nodes] >= 0]
         is_back = self.use[marked] > self.use[self.superseded_by[marked]]
         self.superseded_by[marked[is_back]] = -1
-        begin = self.pairs_from[turn.rows]
-        pair = runs(begin, self.pairs_from[turn.rows + 1] - begin)
-        earlier, later = self.node[self.repeats.earlier[pair]], self.node[self.repeats.later[pair]]
-        is_outdone = (self.use[later] >= self.use[earlier]) & (self.use[later] > 0)
-        self.superseded_by[earlier[is_outdone]] = later[is_outdone]  # the last of several stays
+        begin = self.pairs_from[rows]
+        counts = self.pairs_from[rows + 1] - begin
+        earlier = self.earlier[runs(begin, counts)]
+        is_outdone = np.repeat(use, counts) >= self.use[earlier]
+        # The last one of several stays.
+        self.superseded_by[earlier[is_outdone]] = np.repeat(nodes, counts)[is_outdone]
         self.use[nodes] = 0
 
     def connect(self, turn: TurnUse, threshold: float) -> None:
@@ -129,7 +135,7 @@ class _Fold:
         """Return the graph: blocks that were not seen have no place in it."""
         old, seen = self.old, self.node[: self.seen]
         new = np.flatnonzero(seen >= len(old.ids)).tolist()
-        ids = old.ids + tuple(self.repeats.ids[row] for row in new)
+        ids = old.ids + tuple(self.ids[row] for row in new)
         is_observed = grown(old.is_observed, len(ids), np.False_)
         is_observed[seen] = True
         return ContextGraph(
@@ -143,7 +149,7 @@ class _Fold:
         )
 
     def _enliven(self, nodes: npt.NDArray[np.int32]) -> None:
-        """Take observed nodes among those that fade, and let go of those that have."""
-        live = np.concatenate((self.live, nodes[~self.is_live[nodes]]))
-        self.is_live[live] = self.importance[live] != 0
-        self.live = live[self.is_live[live]]
+        """Take observed nodes among those that fade."""
+        new = nodes[~self.is_live[nodes]]
+        self.is_live[new] = True
+        self.live = np.concatenate((self.live, new))
