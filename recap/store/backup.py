@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import secrets
 import sqlite3
 import time
 from contextlib import closing
@@ -39,7 +38,7 @@ def copy(database: Path, target: Path) -> None:
     Raises:
         StoreError: The target exists or cannot be written, or the database is damaged.
     """
-    temporary = target.with_name(f"{target.name}.new-{secrets.token_hex(8)}")
+    temporary = target.with_name(f"{target.name}.new-{os.urandom(8).hex()}")
     try:
         os.close(new_file(temporary))
         try:

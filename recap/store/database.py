@@ -38,15 +38,10 @@ def connect(
         f"{path.absolute().as_uri()}?mode={'ro' if is_reader else 'rw'}",
         uri=True, timeout=seconds, isolation_level=None, check_same_thread=False,
     )  # fmt: skip
-    connection.text_factory = _text
     connection.execute("PRAGMA temp_store = MEMORY")  # no copies in a folder of others
     connection.execute("PRAGMA secure_delete = FAST")
     connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}")
     return connection
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape")  # of a damaged row; its seal then tells
 
 
 def patiently(action: Callable[[], _T], seconds: float) -> _T:
@@ -222,19 +217,27 @@ _INHERITED: list[object] = []
 """Connections of the parent process: SQLite forbids to use them here, closing them included."""
 
 
+_FORKING = threading.Lock()
+_HELD: list[Database] = []
+
+
 def _before_fork() -> None:
-    for database in _OPEN:
+    _FORKING.acquire()
+    _HELD[:] = _OPEN
+    for database in _HELD:
         database._hold()
 
 
 def _after_fork_in_parent() -> None:
-    for database in _OPEN:
+    for database in _HELD:
         database._let_go()
+    _FORKING.release()
 
 
 def _after_fork_in_child() -> None:
-    for database in _OPEN:
+    for database in _HELD:
         database._leave_to_parent()
+    _FORKING.release()
 
 
 os.register_at_fork(

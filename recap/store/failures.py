@@ -23,11 +23,6 @@ def is_busy(err: sqlite3.Error) -> bool:
     return _code(err) in _BUSY
 
 
-def is_damage(err: sqlite3.Error) -> bool:
-    """Return True when the bytes are no whole database."""
-    return _code(err) in _DAMAGED or isinstance(err, UnicodeError)
-
-
 def translated(err: sqlite3.Error, path: Path) -> StoreError:
     """Return the error for the user."""
     code = _code(err)
@@ -35,6 +30,8 @@ def translated(err: sqlite3.Error, path: Path) -> StoreError:
         return StoreError(f"the store {path} is in use by another process; try again later")
     if code in _DAMAGED:
         return StoreError(f"the store {path} is damaged ({err}); {REPAIR}")
+    if not code and "decode" in str(err):  # the text of that error quotes the row
+        return StoreError(f"the store {path} is damaged (a text is no UTF-8); {REPAIR}")
     if code == sqlite3.SQLITE_FULL:
         return StoreError(f"no space left for the store {path}; nothing was changed, free some")
     if code in _REFUSED:

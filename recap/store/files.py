@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import hashlib
 import os
-import secrets
 import stat
 import time
 from pathlib import Path
@@ -21,6 +20,8 @@ FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 SECRET_BYTES = 32
 LOCK_SECONDS = 30.0
+
+_OWN = ("recap.db*", "secret", "secret.new-*", "lock", "backups", "damaged-*", "repairing")
 
 
 class Place(NamedTuple):
@@ -47,6 +48,11 @@ class Place(NamedTuple):
     def backups(self) -> Path:
         """Folder of the rolling copies."""
         return self.folder / "backups"
+
+    def own_paths(self) -> list[Path]:
+        """Return files and folders that are there and that the store made; others are left alone."""
+        tops = [path for pattern in _OWN for path in self.folder.resolve().glob(pattern)]
+        return sorted({*tops, *(path for top in tops for path in top.rglob("*"))})
 
 
 def store_folder(folder: Path | None, environ: Mapping[str, str]) -> Path:
@@ -143,8 +149,8 @@ def read_secret(path: Path) -> bytes | None:
 
 def make_secret(path: Path) -> bytes:
     """Return a new secret, written whole or not at all. The caller holds the lock."""
-    secret = secrets.token_bytes(SECRET_BYTES)
-    temporary = path.with_name(f"{path.name}.new-{secrets.token_hex(8)}")
+    secret = os.urandom(SECRET_BYTES)
+    temporary = path.with_name(f"{path.name}.new-{os.urandom(8).hex()}")
     descriptor = new_file(temporary)
     try:
         os.write(descriptor, secret)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -72,7 +71,7 @@ def build(folder: Path, secret: str) -> Path:
     Raises:
         StoreError: It cannot be written.
     """
-    path = folder / f"recap.db.new-{secrets.token_hex(8)}"
+    path = folder / f"recap.db.new-{os.urandom(8).hex()}"
     os.close(new_file(path))
     try:
         with closing(connect(path)) as connection:

@@ -101,7 +101,7 @@ def repair(folder: Path | None = None, *, clock: Callable[[], float] = time.time
 
 
 def _set_permissions(place: Place) -> None:
-    for path in place.folder.rglob("*"):
+    for path in place.own_paths():
         mode = path.lstat().st_mode
         if stat.S_ISREG(mode):
             make_private(path)

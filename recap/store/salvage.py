@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from recap.store.database import connect
-from recap.store.tables import columns_of, is_proved
+from recap.store.tables import columns_of, is_proved, read_any_text
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -133,6 +133,7 @@ def open_damaged(path: Path, template: Path) -> sqlite3.Connection | None:
 
 def _connected(path: Path) -> sqlite3.Connection | None:
     connection = connect(path)
+    read_any_text(connection)
     try:
         connection.execute("PRAGMA writable_schema = ON")  # read on where the file is too short
         known = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()

@@ -20,6 +20,7 @@ from recap.store.rows import (
 
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Sequence
 
     from recap.store.rows import Value
 
@@ -33,6 +34,7 @@ _SESSION = (
     "tenant, id, rev, parent, label, format, mode, observer, observed_key, turns, blocks, "
     "last_response, cached_tokens, chars_per_token, created, updated, seal"
 )
+_NAMES = tuple(_SESSION.split(", ")[:-1])
 _SELECTION = "tenant, session, turn_key, key, graph_rev, created, seal, kept"
 _TEXTS = slice(4, 9)  # label to observed_key
 
@@ -102,7 +104,7 @@ def save_session(connection: sqlite3.Connection, row: SessionRow, now: float) ->
         done = connection.execute(query, columns)
         _drop_oldest_sessions(connection, saved)
     else:
-        names = ", ".join(f"{name} = ?" for name in [*_SESSION.split(", "), "graph"])
+        names = ", ".join(f"{name} = ?" for name in (*_NAMES, "seal", "graph"))
         query = f"UPDATE sessions SET {names} WHERE tenant = ? AND id = ? AND rev = ?"
         done = connection.execute(query, [*columns, row.tenant, row.id, row.rev])
     if done.rowcount != 1:
@@ -195,14 +197,14 @@ def put_selection(connection: sqlite3.Connection, row: SelectionRow, now: float)
     return kept
 
 
-def _session_fields(columns: list[Any]) -> dict[str, Any]:
-    texts = [to_text(value) for value in columns[_TEXTS]]
-    values = [*columns[: _TEXTS.start], *texts, *columns[_TEXTS.stop :]]
-    return dict(zip(_SESSION.split(", "), values, strict=False))
+def _session_fields(columns: Sequence[Any]) -> dict[str, Any]:
+    texts = map(to_text, columns[_TEXTS])
+    values = (*columns[: _TEXTS.start], *texts, *columns[_TEXTS.stop :])
+    return dict(zip(_NAMES, values, strict=True))
 
 
 def _session_values(row: SessionRow) -> list[Value]:
-    return [getattr(row, name) for name in _SESSION.split(", ")[:-1]] + [row.graph]
+    return [getattr(row, name) for name in (*_NAMES, "graph")]
 
 
 def _selection(found: tuple[Any, ...]) -> SelectionRow:

@@ -13,10 +13,9 @@ from recap.store.backup import copy, roll
 from recap.store.database import Database
 from recap.store.files import Place, make_folder, store_folder
 from recap.store.history import History
-from recap.store.migrations import migrate
+from recap.store.migrations import migrate, pending
 from recap.store.opening import hold, judged_secret
 from recap.store.rows import KEY_BYTES, check_bytes, check_key
-from recap.store.verify import verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,7 +59,8 @@ class Store:
         lock = hold(place)
         try:
             store = cls(place, lock, judged_secret(place), clock)
-            store._database.write(migrate)
+            if store._database.read(pending):
+                store._database.write(migrate)
             store._back_up()
         except BaseException:
             lock.release()
@@ -93,7 +93,9 @@ class Store:
         return self._place.folder
 
     def verify(self) -> tuple[Fault, ...]:
-        """Return what is wrong with the store, see ``recap.store.verify``."""
+        """Return what is wrong with the store, see ``recap.store.verify.verify``."""
+        from recap.store.verify import verify
+
         return verify(self.folder)
 
     def backup(self, path: Path) -> None:

@@ -44,6 +44,11 @@ class Columns(NamedTuple):
         return tuple(row[self.names.index(name)] for name in table.key)
 
 
+def read_any_text(connection: sqlite3.Connection) -> None:
+    """Let a connection read texts that are damaged: what proves a row then tells."""
+    connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+
+
 def columns_of(connection: sqlite3.Connection, table: Table) -> Columns:
     """Return the columns of a table in their order."""
     found = connection.execute(f"PRAGMA table_info({table.name})").fetchall()

@@ -16,7 +16,7 @@ from recap.store.failures import REPAIR, translated
 from recap.store.files import FILE_MODE, FOLDER_MODE, Place, read_secret, secret_id, store_folder
 from recap.store.migrations import APPLICATION_ID, applied, is_newer, pending
 from recap.store.opening import is_cut
-from recap.store.tables import TABLES, columns_of, is_proved
+from recap.store.tables import TABLES, columns_of, is_proved, read_any_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,8 +68,7 @@ def verify(folder: Path | None = None) -> tuple[Fault, ...]:
 
 
 def _file_faults(place: Place) -> Iterator[Fault]:
-    folder = place.folder.resolve()
-    for path in (folder, *sorted(folder.rglob("*"))):
+    for path in (place.folder.resolve(), *place.own_paths()):
         try:
             mode = path.lstat().st_mode
         except FileNotFoundError:  # SQLite's own come and go
@@ -87,6 +86,7 @@ def database_faults(place: Place) -> list[Fault]:
         if place.database.stat().st_size == 0:
             return [Fault("pages", f"{place.database} is empty", REPAIR)]
         with closing(connect(place.database, is_reader=True)) as connection:
+            read_any_text(connection)
             connection.execute("BEGIN")
             faults.extend(_all_faults(connection, place))
     except sqlite3.Error as err:  # the faults found so far are kept

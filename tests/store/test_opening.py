@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from recap.errors import StoreError
-from recap.store import Store, repair, verify
+from recap.store import Store
 from recap.store.files import store_folder
+from recap.store.repair import repair
+from recap.store.verify import verify
 from tests.store.factories import TENANT, fill, key, row
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,14 +7,22 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from recap.store import Store, repair, verify
+from recap.store import Store
+from recap.store.repair import repair
+from recap.store.verify import verify
 from tests.store.factories import TENANT, key, row
 from tests.store.writers import graph_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ROOT = Path(__file__).resolve().parents[2]
 WRITERS = 8
@@ -116,24 +124,59 @@ def test_a_kill_while_a_store_is_repaired_leaves_the_old_or_the_new(
             assert not (folder / "repairing").exists()
 
 
+def in_child(work: Callable[[], object]) -> None:
+    """Run some work in a forked process and demand that it ends well."""
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            work()
+            status = 0
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    assert status == 0
+
+
+FORKS = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+
+
+@FORKS
 def test_a_forked_process_uses_connections_of_its_own(tmp_path: Path) -> None:
     with Store.open(tmp_path / "s") as store:
         saved = store.save_session(row())
-        child = os.fork()
-        if not child:
-            status = 1
-            try:
-                found = store.load_session(TENANT, key(1))
-                assert found == saved
-                store.save_session(saved)
-                store.close()
-                status = 0
-            finally:
-                os._exit(status)
-        _, status = os.waitpid(child, 0)
-        assert status == 0
+
+        def work() -> None:
+            assert store.load_session(TENANT, key(1)) == saved
+            store.save_session(saved)
+            store.close()
+
+        in_child(work)
         again = store.load_session(TENANT, key(1))
         assert again is not None
         assert again.rev == 2
         assert store.save_session(again).rev == 3
+        assert store.verify() == ()
+
+
+@FORKS
+def test_a_process_may_fork_while_its_threads_are_in_the_store(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "s") as store, ThreadPoolExecutor(3) as threads:
+        is_over = threading.Event()
+
+        def busy(number: int) -> int:
+            saved = row(number)
+            while not is_over.is_set():
+                saved = store.save_session(saved, durable=False)
+                assert store.load_session(TENANT, key(number)) == saved
+            return saved.rev
+
+        revs = [threads.submit(busy, number) for number in range(3)]
+        try:
+            for number in range(10, 20):
+                in_child(lambda n=number: store.save_session(row(n)))  # type: ignore[misc]
+        finally:
+            is_over.set()
+        assert all(rev.result() for rev in revs)
+        assert len(store.sessions(TENANT)) == 13
         assert store.verify() == ()

@@ -12,8 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from recap.errors import StoreError
-from recap.store import Repair, SessionRow, Store, repair, verify
+from recap.store import SessionRow, Store
 from recap.store.migrations import MIGRATIONS
+from recap.store.repair import Repair, repair
+from recap.store.verify import verify
 from tests.store.factories import OTHER, TENANT, chosen, execute, fill, key, row
 from tests.store.test_migrations import NEXT, run
 
@@ -301,6 +303,16 @@ def test_permissions_are_reported_and_set_right(store: Store) -> None:
     store.close()
     assert repair(store.folder).copy is None
     assert verify(store.folder) == ()
+
+
+def test_files_of_others_in_the_folder_are_left_alone(store: Store) -> None:
+    (store.folder / "mine.sh").write_text("echo")
+    (store.folder / "mine.sh").chmod(0o755)
+    (store.folder / "secret").chmod(0o644)
+    assert [fault.code for fault in store.verify()] == ["permissions"]
+    store.close()
+    repair(store.folder)
+    assert (store.folder / "mine.sh").stat().st_mode & 0o777 == 0o755
 
 
 def test_a_store_in_use_is_not_repaired(store: Store) -> None:

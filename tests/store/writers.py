@@ -12,7 +12,8 @@ from itertools import count
 from pathlib import Path
 
 from recap.errors import ConflictError
-from recap.store import SessionRow, Store, repair
+from recap.store import SessionRow, Store
+from recap.store.repair import repair
 from tests.store.factories import TENANT, chosen, fill, key, row, snapshot
 
 
