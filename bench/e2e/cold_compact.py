@@ -15,6 +15,7 @@ import resource
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from bench.conftest import commit, version_of
 
@@ -29,11 +30,16 @@ def child_seconds(command: tuple[str, ...]) -> float:
     """Return the user and system time of one run of a command."""
     # Installed packages run from their byte code; a computer may be set to write none.
     environ = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True, env=environ
-    )
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with TemporaryDirectory() as folder:  # a new store each time: nothing is known of the session
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(
+            command,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=True,
+            env={**environ, "RECAP_HOME": folder},
+        )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 

@@ -13,8 +13,16 @@ from recap.config import ENVIRONMENT, setting_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 TOP_LEVEL = {
-    *(".ci", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "README.md", "bench"),
-    *("csrc", "docs", "pyproject.toml", "recap", "recap_kernels", "setup.py", "tests"),
+    *(
+        ".ci",
+        ".gitignore",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "LICENSE",
+        "MANIFEST.in",
+        "README.md",
+    ),
+    *("bench", "csrc", "docs", "pyproject.toml", "recap", "recap_kernels", "setup.py", "tests"),
 }
 MACHINE_PATH = re.compile(rb"(?<![\w.])/(work|root)/\w")
 

@@ -144,9 +144,7 @@ def test_the_modes_that_change_nothing_pass_everything(mode: str, tmp_path: Path
 @settings(max_examples=8)
 @given(steps=st.integers(20, 40), step_tokens=st.integers(400, 2000))
 def test_an_endless_turn_is_compacted_at_epochs(steps: int, step_tokens: int) -> None:
-    epochs = SETTINGS.replace(
-        mode="epoch", epoch_start_tokens=1000, epoch_step_tokens=step_tokens
-    )
+    epochs = SETTINGS.replace(mode="epoch", epoch_start_tokens=1000, epoch_step_tokens=step_tokens)
     messages = conversation(1, steps=steps, size=400)
     served, tokens = [], []
     with Session("s", settings=epochs) as session:
