@@ -33,6 +33,7 @@ from recap.cli.output import (
     say_json,
 )
 from recap.cli.writing import refuse_inputs, write_whole
+from recap.economics import describe
 from recap.errors import InputError
 from recap.transcript.dialects import DIALECT_NAMES, DIALECTS
 
@@ -83,7 +84,7 @@ def command(
     if target is not None and not dry_run:
         write_whole(target, data)
     if as_json:
-        say_json(SCHEMA, report_json(compaction.report, seconds, len(data)))
+        say_json(SCHEMA, report_json(compaction, seconds, len(data)))
     elif dry_run or target is not None or (out is None and is_terminal()):
         say(
             Line(headline(compaction.report, seconds), "strong"),
@@ -134,6 +135,8 @@ def report_lines(compaction: Compaction, size: int) -> list[Element]:
         f"{counted(report.markers, 'marker')} of {number(report.marker_chars)}",
         f"  output      {counted(len(compaction.messages), 'message')}, {byte_size(size)}",
     ]
+    if compaction.verdict is not None:
+        lines.append(f"  cost        {describe(compaction.verdict)}")
     if report.over_budget:
         lines.append(
             Line(
@@ -170,7 +173,8 @@ def written(target: Path | None, dry_run: bool) -> str:
     return f"  written     {target}"
 
 
-def report_json(report: Report, seconds: float, size: int) -> dict[str, Json]:
+def report_json(compaction: Compaction, seconds: float, size: int) -> dict[str, Json]:
     """Return the report as the object that ``--json`` prints; its keys are stable."""
-    values = asdict(report)
+    verdict = None if compaction.verdict is None else asdict(compaction.verdict)
+    values = {**asdict(compaction.report), "verdict": verdict}
     return {**values, "elapsed_ms": round(1000 * seconds, 3), "output_bytes": size}

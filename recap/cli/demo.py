@@ -236,7 +236,7 @@ def demo_json(demo: Demo) -> dict[str, Json]:
         "session": str(demo.path),
         "request": demo.request,
         "turns": int(demo.compaction.table.turn[-1]) + 1,
-        "report": report_json(report, demo.seconds, len(demo.compaction.to_json())),
+        "report": report_json(demo.compaction, demo.seconds, len(demo.compaction.to_json())),
         "needed": sorted(demo.needs.needed),
         "kept_by_recap": sorted(demo.needs.recap),
         "kept_by_newest_first": sorted(demo.needs.newest),

@@ -190,7 +190,7 @@ def explain_json(
     """Return the decision log as the object that ``--json`` prints; its keys are stable."""
     table = compaction.table
     return {
-        "report": report_json(compaction.report, seconds, len(compaction.to_json())),
+        "report": report_json(compaction, seconds, len(compaction.to_json())),
         "blocks": [
             {
                 "index": decision.index,
