@@ -230,7 +230,6 @@ def next_commands(path: Path) -> list[str]:
 
 def demo_json(demo: Demo) -> dict[str, Json]:
     """Return the demo as the object that ``--json`` prints; its keys are stable."""
-    report = demo.compaction.report
     return {
         "written_for_demo": True,
         "session": str(demo.path),
