@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from recap.errors import ConflictError, StoreError
-from recap.store.database import Database
+from recap.store.database import Database, patiently
 from recap.store.failures import translated
 from tests.store.factories import TENANT, key, row
 
@@ -107,13 +108,27 @@ def test_a_lock_held_for_too_long_is_one_line(database: Database) -> None:
     database.write(insert)
 
 
+def test_a_lock_that_is_given_back_in_time_is_waited_for() -> None:
+    attempts = []
+
+    def action() -> int:
+        attempts.append(1)
+        if len(attempts) < 3:
+            err = sqlite3.OperationalError("database is locked")
+            err.sqlite_errorcode = sqlite3.SQLITE_BUSY_RECOVERY  # SQLite does not wait for that
+            raise err
+        return len(attempts)
+
+    assert patiently(action, seconds=10) == 3
+
+
 def test_a_full_disk_loses_nothing(store: Store) -> None:
     saved = store.save_session(row())
     store._database._written.connection.execute("PRAGMA max_page_count = 60")  # type: ignore[union-attr]
     with pytest.raises(StoreError, match="no space left"):
         store.save_session(row(2, graph=bytes(1_000_000)))
     with pytest.raises(StoreError, match="no space left"):
-        store.history.put_chain([b"%d\n" % number for number in range(500_000)])
+        store.history.put_chain(random.Random(1).randbytes(1_000_000))
     assert store.load_session(TENANT, key(1)) == saved
     assert store.load_session(TENANT, key(2)) is None
     assert store.save_session(saved).rev == 2
@@ -143,6 +158,16 @@ def test_closing_leaves_no_log_behind(store: Store) -> None:
     store.save_session(row())
     store.close()
     assert {path.name for path in store.folder.iterdir()} == {"recap.db", "secret", "lock"}
+
+
+def test_a_text_that_is_no_utf8_is_damage_and_is_not_quoted(store: Store) -> None:
+    store.save_session(row())
+    store._database.write(
+        lambda c: c.execute("UPDATE sessions SET label = CAST(x'63616e617279ff' AS TEXT)")
+    )
+    with pytest.raises(StoreError, match=r"damaged.*recap verify --repair") as caught:
+        store.load_session(TENANT, key(1))
+    assert "canary" not in str(caught.value)
 
 
 def test_an_error_of_sqlite_without_a_code_names_verify(tmp_path: Path) -> None:

@@ -118,10 +118,10 @@ def test_a_whole_store_has_no_fault_and_needs_no_repair(tmp_path: Path, image: I
 def test_a_database_cut_at_any_page_is_refused_and_repaired(
     tmp_path: Path, image: Image, pytestconfig: pytest.Config
 ) -> None:
-    """Every page boundary with --kills 200 or more, else about forty of them."""
+    """Every page boundary with --kills 200 or more, else about twenty of them."""
     database, secret, whole = image.database, image.secret, image.whole
     pages = len(database) // PAGE
-    step = 1 if pytestconfig.getoption("--kills") >= 200 else max(1, pages // 40)
+    step = 1 if pytestconfig.getoption("--kills") >= 200 else max(1, pages // 20)
     kept = []
     for page in range(0, pages, step):
         damaged = database[: page * PAGE]
@@ -144,7 +144,8 @@ def test_a_cut_inside_a_page_is_repaired_too(tmp_path: Path, image: Image) -> No
         assert is_part_of(left, whole)
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.slow
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 6), is_zero=st.booleans())
 def test_scribbles_are_reported_and_what_is_proved_is_kept(
     tmp_path_factory: pytest.TempPathFactory,
