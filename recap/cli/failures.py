@@ -82,11 +82,13 @@ def failure_of(err: BaseException) -> Failure:
 
 
 _QUOTED = re.compile(rf"('[^']{{{SHOWN_CHARS}}})[^']+(')")
-"""A value that click repeats and that is too long for it."""
+_WORD = re.compile(rf"(\S{{{SHOWN_CHARS}}})[^\s')]{{{SHOWN_CHARS},}}")
+"""Values that click repeats and that are too long for it, in quotes or bare."""
 
 
 def _click_message(err: click.ClickException) -> str:
     message = _QUOTED.sub(r"\1...\2", err.format_message().strip().rstrip("."))
+    message = _WORD.sub(r"\1...", message)
     context = getattr(err, "ctx", None)
     if context is None:
         return message
@@ -94,6 +96,8 @@ def _click_message(err: click.ClickException) -> str:
 
 
 def _os_message(err: OSError) -> str:
+    if isinstance(err, FileNotFoundError) and not err.filename:
+        return "the current folder is gone; change to another one"
     where = f" {shown_path(err.filename)}" if err.filename else ""
     if err.errno == errno.ENOSPC:
         return f"no space left on the device{' for' + where if where else ''}; nothing was changed"

@@ -371,8 +371,21 @@ def format_named(name: str) -> Format:
     raise UsageError(f"unknown format {shown(name)}: use one of {', '.join(READ)}")
 
 
+_OTHER_BYTES = {
+    b"\x1f\x8b": "is compressed by gzip; unpack it, or pipe it in: zcat FILE | recap ... -",
+    b"\x28\xb5\x2f\xfd": "is compressed by zstd; unpack it, or pipe it in: zstdcat FILE | recap ... -",
+    b"\xff\xfe": "is text in UTF-16; sessions are UTF-8: iconv -f utf-16 -t utf-8 FILE",
+    b"\xfe\xff": "is text in UTF-16; sessions are UTF-8: iconv -f utf-16 -t utf-8 FILE",
+}
+"""How files begin that a person can make readable, and how."""
+
+
 def _refusal(given: Input) -> InputError:
     name, head = given.source.name, given.sample.head
+    start = given.source.read(0, min(4, given.source.size))
+    for magic, advice in _OTHER_BYTES.items():
+        if start.startswith(magic):
+            return InputError(f"{name}: {advice}")
     if "\0" in head or head.count("\ufffd") > len(head) // 10:
         return InputError(f"{name}: is a binary file, not a session")
     tried = ", ".join(format.name for format in FORMATS)

@@ -40,10 +40,17 @@ def test_a_signal_is_the_status_a_shell_gives_it() -> None:
     assert failure_of(Stopped(signal.SIGTERM)).status == 143
 
 
-def test_a_huge_value_that_click_repeats_is_cut() -> None:
-    message, status = failure_of(click.UsageError(f"Invalid value: '{'x' * 5000}' is not one of"))
-    assert len(message) < 120
+@pytest.mark.parametrize("quote", ["'{}'", "({})", "{}"])
+def test_a_huge_value_that_click_repeats_is_cut(quote: str) -> None:
+    message, status = failure_of(click.UsageError(f"Got {quote.format('x' * 5000)}; try again"))
+    assert len(message) < 200
+    assert message.endswith("try again")
     assert status == 2
+
+
+def test_a_folder_that_is_gone_is_named_as_such() -> None:
+    gone = FileNotFoundError(errno.ENOENT, "No such file or directory")
+    assert failure_of(gone) == ("the current folder is gone; change to another one", 1)
 
 
 def test_a_file_that_may_not_be_read_is_named() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
@@ -317,3 +318,17 @@ def test_documents_of_the_corpus_keep_their_bytes(corpus):
             for message in open_log(path).messages:
                 raws = [message.envelope.raw, *(part.raw for part in message.parts)]
                 assert all(raw.dump() in data for raw in raws if isinstance(raw, Slice))
+
+
+@pytest.mark.parametrize(
+    ("data", "advice"),
+    [
+        (gzip.compress(b"{}"), "zcat"),
+        (b"\x28\xb5\x2f\xfd\x04\x00", "zstdcat"),
+        ("\ufeff{}".encode("utf-16-le"), "iconv"),
+        ("\ufeff{}".encode("utf-16-be"), "iconv"),
+    ],
+)
+def test_bytes_that_can_be_made_readable_say_how(data, advice):
+    with pytest.raises(InputError, match=advice):
+        read_bytes(data)
