@@ -26,7 +26,6 @@ from recap.cli.output import (
     turn_name,
 )
 from recap.transcript.seals import signature_chars
-from recap.transcript.seals import signature_chars
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,7 +116,6 @@ def inspect_json(transcript: Transcript, segmentation: Segmentation) -> dict[str
         "active_chars": sum(block.cost_chars for block in blocks if block.is_active),
         "all_chars": sum(block.cost_chars for block in blocks),
         "signature_chars": signature_chars(transcript.messages),
-        "signature_chars": signature_chars(transcript.messages),
         "kinds": {
             kind: {"blocks": count, "cost_chars": chars} for kind, count, chars in kinds_of(blocks)
         },
@@ -178,8 +176,6 @@ def _overview(
         lines.append(f"  compacted   {counted(before, 'block')} from before a native compaction")
     reasons = Counter(exclusion.reason for exclusion in segmentation.excluded)
     lines += [f"  left out    {counted(n, 'part')}: {reason}" for reason, n in reasons.items()]
-    if sealed := signature_chars(transcript.messages):
-        lines.append(f"  signatures  {number(sealed)} characters, sent and not counted")
     if sealed := signature_chars(transcript.messages):
         lines.append(f"  signatures  {number(sealed)} characters, sent and not counted")
     counts = [f"{name.replace('_', ' ')} {number(n)}" for name, n in transcript.counts.items()]

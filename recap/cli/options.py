@@ -17,6 +17,7 @@ from recap.cli.sessions import newest_session
 from recap.cli.state import NO_STATE, State, state_options
 from recap.errors import InputError, UsageError, shown, shown_path
 from recap.files import read_file
+from recap.transcript.doubt import OTHER_FORMAT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -116,9 +117,10 @@ class Wanted:
             keep: Keep what was learned and what the turn was given.
         """
         if not transcript.messages:
+            doubts = (each.detail for each in transcript.findings if each.code == OTHER_FORMAT)
+            why = next(doubts, "`recap inspect` says what is in the file")
             raise InputError(
-                f"no message was read as {transcript.format}; `recap inspect` says what is in the "
-                "file, --format names another format"
+                f"no message was read as {transcript.format}: {why}; --format names another format"
             )
         graph = read_graph(self.graph_file) if self.graph_file else None
         settings = self.settings

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     from recap.transcript.model import Transcript
 
+OTHER_FORMAT = "other-format"
+"""Code of the finding."""
+
 SHARE = 0.1
 """Share of the characters below which a format reads too little to be the right one."""
 
@@ -25,7 +28,7 @@ def with_doubt(transcript: Transcript, better: Callable[[], Transcript | None]) 
     if other is None or _chars(transcript) >= SHARE * _chars(other):
         return transcript
     finding = Finding(
-        "other-format",
+        OTHER_FORMAT,
         f"read as {transcript.format}, as asked, it holds {_chars(transcript):,} characters; "
         f"read as {other.format} it holds {_chars(other):,}",
         0,

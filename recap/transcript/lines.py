@@ -271,13 +271,13 @@ def read_records(
     for line in islice(split_lines(source), lines):
         report.counts["lines"] = line.number
         is_object = line.data.startswith(b"{")
-        if not is_object and _is_junk(line):
+        if not is_object and is_junk(line):
             _report_junk(line, report)
             continue
         try:
             value = decoder.decode(line.data)
         except (msgspec.DecodeError, RecursionError):
-            if is_object and _is_junk(line):
+            if is_object and is_junk(line):
                 _report_junk(line, report)
             elif line.data.strip():
                 yield from _other_records(line, decoder, report, is_record)
@@ -329,7 +329,7 @@ def _other_records(
         yield Record(line.number, line.start, read, value, read is line.data)
 
 
-def _is_junk(line: Line) -> bool:
+def is_junk(line: Line) -> bool:
     """Return True for a line that no decoder need be asked about: it holds no whole object.
 
     Logs may hold millions of them, so it has to be cheap.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from recap.transcript.lines import beginning, parse, split_lines
+from recap.transcript.lines import beginning, is_junk, parse, split_lines
 from recap.transcript.repair.patch import Edit, Patch
 from recap.transcript.spans import MAX_DEPTH, is_deep, leading_objects, trailing_objects
 
@@ -89,7 +89,7 @@ def mend_lines(source: Sized, is_record: RecordTest) -> tuple[Patch, Numbers]:
         if line.data.strip(BLANK) == b"null":
             mended = _take_line(patch, line)
             patch.note("null-line", line.number, "A null line is taken out.")
-        elif line.data.strip(BLANK) and not is_json(line.data):
+        elif line.data.strip(BLANK) and (is_junk(line) or not is_json(line.data)):
             mended = _mend(patch, line, is_record)
         numbers.add(line.number, mended)
     return patch, numbers
@@ -106,7 +106,7 @@ def is_json(data: bytes) -> bool:
 
 def _mend(patch: Patch, line: Line, is_record: RecordTest) -> int:
     """Mend a line that is no JSON; return how many lines it becomes."""
-    spans = list(_records(line.data, is_record))
+    spans = [] if is_junk(line) else list(_records(line.data, is_record))
     if not spans and is_deep(line.data):
         detail = f"It nests deeper than {MAX_DEPTH} levels, and is left as it is."
         patch.leave("too-deep", line.number, detail)
