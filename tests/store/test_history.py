@@ -124,11 +124,16 @@ def test_a_packed_piece_is_never_inflated_beyond_its_size(history: History) -> N
     [
         "UPDATE objects SET bytes = zeroblob(length(bytes)) WHERE rowid = 2",
         "UPDATE objects SET codec = 0 WHERE rowid = 2",
+        "UPDATE objects SET bytes = 'text' WHERE rowid = 2",
+        "UPDATE objects SET size = 'text' WHERE rowid = 2",
+        "UPDATE objects SET size = -1 WHERE rowid = 2",
+        "UPDATE objects SET size = 1 << 40 WHERE rowid = 2",
         "DELETE FROM objects WHERE rowid = 2",
         "DELETE FROM links WHERE rowid = 2",
         "UPDATE links SET object = zeroblob(32) WHERE rowid = 2",
         "UPDATE links SET parent = (SELECT hash FROM links WHERE rowid = 5) WHERE rowid = 1",
         "UPDATE links SET parent = hash WHERE rowid = 3",
+        "UPDATE links SET object = 'text' WHERE rowid = 3",
     ],
 )
 def test_a_damaged_chain_is_an_error_and_never_other_bytes(store: Store, damage: str) -> None:
