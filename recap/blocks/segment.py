@@ -101,13 +101,36 @@ def segment(messages: Sequence[Message]) -> Segmentation:
     Pure and prefix-stable: blocks of a prefix keep their ids, order and turns when messages are
     appended; only a block whose results arrive later grows.
     """
-    return _Segmenter(messages).run()
+    return _Segmenter(messages, START).run()
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What a pass over messages must know of those before them.
+
+    Attributes:
+        turn: Turn of the last message; -1 before the first human one.
+        in_live_root: No active assistant message stood there.
+        ids: Ids of the blocks.
+    """
+
+    turn: int
+    in_live_root: bool
+    ids: frozenset[str]
+
+
+START = Before(-1, in_live_root=True, ids=frozenset())
+
+
+def segment_after(before: Before, messages: Sequence[Message]) -> Segmentation:
+    """Return the same for messages that follow others, none of which they answer."""
+    return _Segmenter(messages, before).run()
 
 
 class _Segmenter:
     """State of one pass over the messages."""
 
-    def __init__(self, messages: Sequence[Message]) -> None:
+    def __init__(self, messages: Sequence[Message], before: Before) -> None:
         self.messages = messages
         self.pairing: Pairing = pair(messages)
         self.blocks: list[Block] = []
@@ -117,8 +140,9 @@ class _Segmenter:
         ]
         self.unpaired = {ref for ref, _ in self.pairing.excluded}
         self.seen: Counter[bytes] = Counter()
-        self.turn = -1
-        self.in_live_root = True
+        self.known = before.ids
+        self.turn = before.turn
+        self.in_live_root = before.in_live_root
 
     def run(self) -> Segmentation:
         for index, message in enumerate(self.messages):
@@ -185,13 +209,12 @@ class _Segmenter:
         message = self.messages[index]
         digests = (message.parts[ref.part].digest for ref in identity)
         content = digest(message.role, *filter(None, digests))
-        occurrence = self.seen[content]
-        self.seen[content] += 1
+        block_id = self._id(content)
         messages = self.messages
         parts = [messages[at].parts[place] for at, place in refs]
         self.blocks.append(
             Block(
-                id=digest(content, str(occurrence)).hex()[:16],
+                id=block_id,
                 kind=kind,
                 refs=tuple(refs),
                 cost_chars=sum([part.cost_chars for part in parts]),
@@ -201,6 +224,15 @@ class _Segmenter:
                 has_words=any(part.author in HUMAN_AUTHORS for part in parts),
             )
         )
+
+    def _id(self, content: bytes) -> str:
+        """Return the id of the next block of this content."""
+        while True:
+            occurrence = self.seen[content]
+            self.seen[content] += 1
+            block_id = digest(content, str(occurrence)).hex()[:16]
+            if block_id not in self.known:
+                return block_id
 
 
 def _refs(index: int, message: Message) -> Iterator[tuple[PartRef, Part]]:

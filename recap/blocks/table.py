@@ -10,15 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from recap.blocks.fingerprints import common_prefix, fingerprints
+from recap.blocks.growth import common_messages, segment_grown
 from recap.blocks.part_terms import part_terms
-from recap.blocks.segment import segment
+from recap.blocks.segment import Segmentation, segment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from recap.blocks.index_codec import CachedIndex
     from recap.blocks.pairing import PartRef
-    from recap.blocks.segment import Block, Exclusion, Segmentation
+    from recap.blocks.segment import Block, Exclusion
     from recap.transcript.model import Message
 
 T = TypeVar("T")
@@ -153,11 +154,12 @@ class BlockTable:
         It equals ``build_table(messages)``. Identifiers are read from the first block on that is not
         the same as before, which may be an old one whose results have arrived.
         """
+        same = common_messages(self.messages, messages)
         if segmentation is None:
-            segmentation = segment(messages)
-        same = _common(_is_same_content, self.messages, messages)
+            before = Segmentation(self.blocks, self.fixed, self.excluded)
+            segmentation = segment_grown(self.messages, before, messages, same)
         known = _common(
-            lambda old, new: old == new and max(new.refs).message < same,
+            lambda old, new: (old is new or old == new) and max(new.refs).message < same,
             self.blocks,
             segmentation.blocks,
         )
@@ -251,13 +253,6 @@ def _common(is_same: Callable[[T, T], bool], before: Sequence[T], after: Sequenc
     """Return how many items two sequences share from their beginning."""
     pairs = zip(before, after, strict=False)
     return sum(1 for _ in takewhile(lambda pair: is_same(*pair), pairs))
-
-
-def _is_same_content(old: Message, new: Message) -> bool:
-    """Return True when two messages feed the index alike."""
-    return old is new or [(part.author, part.digest) for part in old.parts] == [
-        (part.author, part.digest) for part in new.parts
-    ]
 
 
 _EMPTY = counted_index({}, 0, np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.bool_))

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recap.blocks.index_codec import decode_index, encode_index
 from recap.blocks.table import build_table
 from recap.capture.reuse import RECOUNT_GROWTH, build_graph, observe_turns, turn_count
 from recap.config import Settings
@@ -259,3 +260,37 @@ def test_graphs_of_real_sessions_are_small_and_lose_no_edge(corpus, step):
         }
         assert edges == set(zip(graph.source, graph.target, strict=True))
         assert 1 <= len(edges) / len(table) <= 5
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize(
+    "name", ["claude-code/entire-48b4-9turns.jsonl", "codex/agentv-13turns-compacted.jsonl"]
+)
+def test_a_session_seen_turn_by_turn_by_other_processes_has_the_graph_of_one_run(corpus, name):
+    """Between two turns there are only bytes: the graph, and the index cache."""
+    settings = Settings()
+    messages = open_log(corpus / "sessions" / name).messages
+    whole = build_table(messages)
+    starts = np.searchsorted(whole.turn, np.arange(1, turn_count(whole))).tolist()
+    kept, cache = encode(ContextGraph.empty("reuse")), encode_index(build_table(()))
+    for turns, start in enumerate(starts, 1):
+        seen = messages[: whole.blocks[start].refs[0].message + 1]
+        table = build_table(seen, cached=decode_index(cache))
+        graph = build_graph(table, settings, turns=turns, graph=decode(kept))
+        assert graph == build_graph(whole, settings, turns=turns)
+        kept, cache = encode(graph), encode_index(table)
+
+
+@pytest.mark.corpus
+def test_a_session_seen_turn_by_turn_by_one_process_has_the_graph_of_one_run(corpus):
+    settings = Settings()
+    path = sorted((corpus / "swe-together").glob("cli-task-*.json"))[0]
+    messages = open_log(path).messages
+    whole = build_table(messages)
+    table, graph, repeats = build_table(()), ContextGraph.empty("reuse"), None
+    for turns in range(1, turn_count(whole)):
+        start = int(np.searchsorted(whole.turn, turns))
+        table = table.extend(messages[: whole.blocks[start].refs[0].message + 1])
+        repeats = find_repeats(table, settings.stale_overlap, repeats)
+        graph = build_graph(table, settings, turns=turns, graph=graph, repeats=repeats)
+        assert graph == build_graph(whole, settings, turns=turns)
