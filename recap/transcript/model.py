@@ -42,6 +42,9 @@ HUMAN_AUTHORS: frozenset[Author] = frozenset(("human", "command", "steering"))
 
 DIGEST_BYTES = 16
 
+MAX_DIGITS = 4300
+"""Python's own bound of a whole number in text: reading longer ones takes time squared."""
+
 
 class Source(Protocol):
     """Where raw bytes live: in memory or in a file read by offset."""
@@ -272,16 +275,22 @@ class Transcript:
 def decode(data: bytes) -> Json:
     """Return the decoded JSON value, also where strict JSON forbids it.
 
-    Lone surrogate escapes stay lone surrogates, NaN becomes a float, control characters may stand
-    in strings, bytes that are no UTF-8 become U+FFFD. Raises ValueError when it is no JSON at all.
+    Lone surrogate escapes stay lone surrogates, NaN and numbers of thousands of digits become
+    floats, control characters may stand in strings, bytes that are no UTF-8 become U+FFFD. Raises
+    ValueError when it is no JSON at all.
     """
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         try:
-            return json.loads(data.decode("utf-8", "replace"), strict=False)
+            return json.loads(data.decode("utf-8", "replace"), strict=False, parse_int=_number)
         except RecursionError as err:
             raise ValueError("JSON nested too deeply") from err
+
+
+def _number(digits: str) -> int | float:
+    """Return a whole number; one that Python refuses to read for its length as a float."""
+    return int(digits) if len(digits) <= MAX_DIGITS else float(digits)
 
 
 def encode(value: Json) -> bytes:

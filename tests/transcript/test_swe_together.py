@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 
 from recap.transcript import anthropic, swe_together
+from recap.transcript.formats import read_bytes
 from recap.transcript.tree import to_bytes, to_object
 from tests.transcript.handles import MANGLED, file, held, in_file
 
@@ -421,3 +422,11 @@ def test_the_plain_text_session_of_the_corpus_has_one_request(corpus: Path):
     transcript = swe_together.read(in_file(data))
     authors = [part.author for m in transcript.messages if m.role == "user" for part in m.parts]
     assert authors == ["human"]
+
+
+def test_a_number_of_thousands_of_digits_ends_no_read() -> None:
+    digits = b"9" * 6000
+    transcript = read_bytes(
+        b'[%b, {"role": "user", "content": "hello"}]' % digits, format="swe-together"
+    )
+    assert [part.text() for m in transcript.messages for part in m.parts] == ["hello"]
