@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from recap.blocks.alignment import Alignment
-    from recap.blocks.segment import Block, Segmentation
+    from recap.blocks.segment import Segmentation
     from recap.session.moment import Moment
     from recap.transcript.model import Message
 
@@ -29,12 +29,12 @@ class Archive:
 
     Attributes:
         messages: Its messages, those taken from an earlier archive included.
-        blocks: Their blocks.
+        whole: Their blocks, and what stands among these.
         root: Hash of the first message of the person, as ``SessionKey.root``.
     """
 
     messages: tuple[Message, ...]
-    blocks: tuple[Block, ...]
+    whole: Segmentation
     root: str
 
 
@@ -43,13 +43,14 @@ def restored(moment: Moment, whole: Segmentation, archive: Archive) -> Moment:
 
     The very moment comes back when nothing is missing, as in a session that grows.
     """
-    size = len(archive.blocks)
+    known = archive.whole.blocks
+    size = len(known)
     ids = [block.id for block in whole.blocks[:size]]
-    if ids == [block.id for block in archive.blocks]:
+    if ids == [block.id for block in known]:
         return moment
     is_new_root = moment.session.root != archive.root
     alignment = align_blocks(
-        block_keys(archive.messages, archive.blocks),
+        block_keys(archive.messages, known),
         block_keys(moment.messages, whole.blocks),
         is_new_root=is_new_root,
     )
@@ -73,14 +74,14 @@ def _places(
     """Return the missing messages with the index they go before, in their old order."""
     new_of = {old: new for new, old in enumerate(alignment.continues) if old != NOT_KNOWN}
     matched = sorted(new_of)
-    taken = {ref.message for old in matched for ref in archive.blocks[old].refs}
+    taken = {ref.message for old in matched for ref in archive.whole.blocks[old].refs}
     places: dict[int, int] = {}
     for old in alignment.condensed:
         after = bisect_left(matched, old)
         at = 0
         if after < len(matched):
             at = whole.blocks[new_of[matched[after]]].refs[0].message
-        for ref in archive.blocks[old].refs:
+        for ref in archive.whole.blocks[old].refs:
             if ref.message not in taken:
                 places.setdefault(ref.message, at)
     return [

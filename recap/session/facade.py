@@ -234,6 +234,7 @@ class Session:
         row = self._past.row
         # After a selection of ours the cache holds less, which says nothing about its age.
         self._cached_before = row.cached_tokens if row and not self._has_selected else None
+        self._has_selected = False
         self._cache_life = cache_life(tokens) or self._cache_life
         chars = self._past.served_chars
 

@@ -11,10 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from recap.blocks.growth import segment_grown
 from recap.blocks.segment import Segmentation, segment
 from recap.blocks.table import build_table
-from recap.capture.reuse import OBSERVER, build_graph
+from recap.capture.reuse import OBSERVER, build_graph, turn_count
 from recap.errors import UsageError
+from recap.graph.repeats import find_repeats
 from recap.graph.state import ContextGraph
 from recap.session.archive import Archive, restored
 from recap.session.moment import Moment, at_last_step, moment_of, prepared
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from recap.blocks.index_codec import CachedIndex
     from recap.blocks.table import BlockTable
     from recap.config import Settings
+    from recap.graph.repeats import Repeats
     from recap.select.kept import Kept
     from recap.transcript.model import Json, Message, Transcript
     from recap.turns import Boundary, SessionKey
@@ -45,6 +48,7 @@ class Prior:
         settled_key: What proves these turns, see ``Known``; "" for nothing known.
         table: Blocks of the history, where this process saw it.
         archive: All that this process saw of the session.
+        repeats: Which blocks of the history repeat which, as far as this process found out.
         index: The identifier index of the history, where another process made it.
     """
 
@@ -52,6 +56,7 @@ class Prior:
     settled_key: str = ""
     table: BlockTable | None = None
     archive: Archive | None = None
+    repeats: Repeats | None = None
     index: CachedIndex | None = None
 
 
@@ -94,6 +99,8 @@ class Known:
         settled_key: Hash of that message's turn key and the graph's coefficients; "" before there
             is one.
         graph: Graph of all turns of the history: what selection uses.
+        repeats: Which blocks of the table repeat which, or of one that begins alike; None where
+            nobody asked.
         notes: What was changed in the history before it was cut into blocks, by kind.
     """
 
@@ -103,15 +110,18 @@ class Known:
     settled: ContextGraph
     settled_key: str
     graph: ContextGraph
+    repeats: Repeats | None
     notes: Counter[str]
 
     @property
     def prior(self) -> Prior:
         """What to begin from when the session is seen again by this process."""
         moment, end = self.moment, self.moment.own
-        own = tuple(block for block in self.whole.blocks if block.refs[0].message < end)
+        own = _first(self.whole, end)
         archive = Archive(moment.messages[:end], own, moment.session.root)
-        return Prior(self.settled, self.settled_key, self.table, archive)
+        return Prior(
+            self.settled, self.settled_key, self.table, archive=archive, repeats=self.repeats
+        )
 
     @property
     def prompt_chars(self) -> int:
@@ -154,13 +164,13 @@ def known_of(
         moment = at_last_step(moment)
     prior = memory.prior(moment) if memory else NOTHING
     moment, notes = prepared(moment, settings)
-    whole = segment(moment.messages)
+    whole = _segmented(moment.messages, prior.archive)
     if prior.archive is not None:
         complete = restored(moment, whole, prior.archive)
         if complete is not moment:
-            moment, whole = complete, segment(complete.messages)
+            moment, whole = complete, _segmented(complete.messages, prior.archive)
     messages = moment.messages
-    history = _history(whole, moment.tail_start)
+    history = _first(whole, moment.tail_start)
     if prior.table is not None:
         table = prior.table.extend(messages, history)
     else:
@@ -170,14 +180,19 @@ def known_of(
     settled = prior.graph
     if (prior.settled_key, settled.turns) not in zip(keys, turns, strict=True):
         settled = NOTHING.graph
-    settled = build_graph(table, settings, turns=turns[-1] if turns else 0, graph=settled)
+    repeats = prior.repeats
+    if settled.turns < turn_count(table):
+        repeats = find_repeats(table, settings.stale_overlap, repeats)
+    last = turns[-1] if turns else 0
+    settled = build_graph(table, settings, turns=last, graph=settled, repeats=repeats)
     return Known(
         moment=moment,
         whole=whole,
         table=table,
         settled=settled,
         settled_key=keys[-1] if keys else "",
-        graph=build_graph(table, settings, graph=settled),
+        graph=build_graph(table, settings, graph=settled, repeats=repeats),
+        repeats=repeats,
         notes=notes,
     )
 
@@ -198,10 +213,17 @@ def _turns_before(messages: Sequence[Message], starts: Sequence[int]) -> list[in
     return turns
 
 
-def _history(whole: Segmentation, tail_start: int) -> Segmentation:
-    """Return the part of the segmentation that belongs to history."""
+def _segmented(messages: Sequence[Message], archive: Archive | None) -> Segmentation:
+    """Return the blocks of messages; of those this process saw before only what is new is read."""
+    if archive is None:
+        return segment(messages)
+    return segment_grown(archive.messages, archive.whole, messages)
+
+
+def _first(whole: Segmentation, end: int) -> Segmentation:
+    """Return the part of the segmentation that belongs to the messages before ``end``."""
     return Segmentation(
-        tuple(block for block in whole.blocks if block.refs[0].message < tail_start),
-        tuple(ref for ref in whole.fixed if ref.message < tail_start),
-        tuple(exclusion for exclusion in whole.excluded if exclusion.ref.message < tail_start),
+        tuple(block for block in whole.blocks if block.refs[0].message < end),
+        tuple(ref for ref in whole.fixed if ref.message < end),
+        tuple(exclusion for exclusion in whole.excluded if exclusion.ref.message < end),
     )
