@@ -10,6 +10,8 @@ may import torch at its top, and offers
 * ``finalize(call: FinalizeCall) -> BlockStats``: new float32 tensors, ``row_count`` int32.
 * optionally ``capture_rows(q_ring, lse_ring, q, lse, slot) -> None``: CUDA-graph safe.
 
+* optionally ``CHECKS_FINITE = True``: NaN and inf in ``q`` and ``k`` are found where they are read.
+
 A backend without one of them leaves the name out. Calls arrive checked (``check.py``), with every
 default filled in; a backend refuses what only it cannot do with a ``ValueError`` before it writes.
 """

@@ -110,26 +110,24 @@ def reads_values(device: torch.device) -> bool:
 
 
 def small_values(
-    q: Tensor, k: Tensor, kv_indices: Tensor | None, sinks: Tensor | None, lse: Tensor | None
+    k: Tensor, kv_indices: Tensor | None, sinks: Tensor | None, lse: Tensor | None
 ) -> None:
-    """Check the values of everything but ``k``; its own are checked where it is read."""
-    if not q.isfinite().all():
-        fail("q", "finite", "NaN or inf")
-    if sinks is not None and (sinks.isnan() | (sinks == math.inf)).any():
-        fail("sinks", "finite or -inf", "NaN or inf")
-    if lse is not None and (lse.isnan() | (lse == math.inf)).any():
-        fail("lse", "finite or -inf", "NaN or inf")
+    """Check the values of indices, sinks and LSE."""
+    for name, value in (("sinks", sinks), ("lse", lse)):
+        if value is not None and not bool((value < math.inf).all()):
+            fail(name, "finite or -inf", "NaN or inf")
     if kv_indices is not None:
         low, high = int(kv_indices.min()), int(kv_indices.max())
         if low < 0 or high >= k.shape[0]:
             fail("kv_indices", f"in [0, {k.shape[0]})", f"{low} to {high}")
 
 
-def key_values(k: Tensor, plan: StatsPlan, kv_indices: Tensor | None) -> None:
-    """Check that the history's keys are finite."""
+def finite_inputs(q: Tensor, k: Tensor, plan: StatsPlan, kv_indices: Tensor | None) -> None:
+    """Check that the rows and the history's keys are finite."""
     history = k[: plan.kv_len] if kv_indices is None else k[kv_indices.long()]
-    if not history.float().isfinite().all():
-        fail("k", "finite", "NaN or inf")
+    for name, value in (("q", q), ("k", history)):
+        if not value.float().isfinite().all():
+            fail(name, "finite", "NaN or inf")
 
 
 def finalize(

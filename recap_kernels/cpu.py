@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from recap_kernels.backends import AttnCall, FinalizeCall
     from recap_kernels.plan import StatsPlan
 
-CHECKS_KEYS = True
-"""NaN and inf among the keys are found where the keys are read, and refused before any output."""
+CHECKS_FINITE = True
+"""NaN and inf in ``q`` and ``k`` are found where they are read, and refused before any output."""
 
 _cpu: Any = None
 _WHY = ""

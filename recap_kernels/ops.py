@@ -45,9 +45,9 @@ def attn_stats_(
     check.attn_stats(q, k, turn, kv_indices, sinks, lse, rho, mass)
     module = backends.choose(backend, "attn_stats", q.device.type)
     if check.reads_values(q.device):
-        check.small_values(q, k, kv_indices, sinks, lse)
-        if not getattr(module, "CHECKS_KEYS", False):
-            check.key_values(k, turn, kv_indices)
+        check.small_values(k, kv_indices, sinks, lse)
+        if not getattr(module, "CHECKS_FINITE", False):
+            check.finite_inputs(q, k, turn, kv_indices)
     call = backends.AttnCall(
         q=q,
         k=k,

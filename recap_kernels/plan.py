@@ -9,6 +9,7 @@ from torch import Tensor
 
 TILE = 128
 INT32_MAX = 2**31 - 1
+MOST_TOKENS = 2**31 - 2**16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -235,8 +236,8 @@ def plan(
 
 
 def _check_sizes(kv_len: int, window: int, tile: int) -> None:
-    if not 0 < kv_len <= INT32_MAX:
-        raise ValueError(f"kv_len must be at least 1 and fit 32 bits; got {kv_len!r}")
+    if not 0 < kv_len <= MOST_TOKENS:
+        raise ValueError(f"kv_len must be at least 1 and at most {MOST_TOKENS}; got {kv_len!r}")
     if not 0 <= window <= INT32_MAX:
         raise ValueError(f"window must be at least 0 and fit 32 bits; got {window!r}")
     if tile < 16 or tile & (tile - 1):

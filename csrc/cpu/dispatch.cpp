@@ -23,7 +23,7 @@
 namespace recap {
 namespace {
 
-constexpr int chunk_tokens = 2048;
+constexpr int chunk_tokens = 2048;  // whole panels
 constexpr int64_t kept_bytes = int64_t{20} << 20;  // aim for what is kept when the LSE is not given
 constexpr int least_kept_rows = 48;
 constexpr double log2e = 1.4426950408889634;
@@ -73,8 +73,8 @@ class Buffer {
 };
 
 struct Chunk {
+    int start, end;
     int first_span, spans;
-    int64_t first_panel;
 };
 
 // Spans of tokens that cross no edge of a chunk nor, for block mass, of a block.
@@ -82,41 +82,43 @@ struct Spans {
     std::vector<Span> spans;
     std::vector<int> block;  // of each span, -1 for none
     std::vector<Chunk> chunks;
-    int64_t panels = 0;
 
-    Spans(const AttnArgs& args, int panel_tokens) {
-        int block_index = -1;
-        int next_edge = args.mass && args.blocks ? args.block_offsets[0] : args.kv_len;
+    explicit Spans(const AttnArgs& args) {
+        const int blocks = args.mass ? args.blocks : 0;
+        int next = 0;  // first block edge not passed yet
         for (int start = 0; start < args.kv_len;) {
-            while (start == next_edge && block_index < args.blocks) {
-                ++block_index;
-                next_edge = block_index < args.blocks ? args.block_offsets[block_index + 1] : args.kv_len;
-            }
-            const int chunk_end = start / chunk_tokens * chunk_tokens + chunk_tokens;
-            const int end = std::min({chunk_end, next_edge, args.kv_len});
-            if (start % chunk_tokens == 0) chunks.push_back({static_cast<int>(spans.size()), 0, panels});
+            while (blocks && next <= blocks && args.block_offsets[next] <= start) ++next;
+            const int chunk_end = std::min(start / chunk_tokens * chunk_tokens + chunk_tokens, args.kv_len);
+            const int end = blocks && next <= blocks ? std::min(chunk_end, args.block_offsets[next]) : chunk_end;
+            if (start % chunk_tokens == 0) chunks.push_back({start, chunk_end, static_cast<int>(spans.size()), 0});
             spans.push_back({start, end});
-            block.push_back(block_index < args.blocks ? block_index : -1);
+            block.push_back(next >= 1 && next <= blocks ? next - 1 : -1);
             ++chunks.back().spans;
-            panels += (end - start + panel_tokens - 1) / panel_tokens;
             start = end;
         }
     }
 };
 
-float widen(const Vectors& vectors, int64_t at) {
-    if (vectors.type == Type::f32) return static_cast<const float*>(vectors.data)[at];
-    const uint16_t half = static_cast<const uint16_t*>(vectors.data)[at];
-    uint32_t word = static_cast<uint32_t>(half) << 16;
-    if (vectors.type == Type::f16) {
-        const int exponent = (half >> 10) & 31;
-        const int fraction = half & 1023;
-        const float value = exponent ? std::ldexp(1024.0f + fraction, exponent - 25) : std::ldexp(fraction, -24);
-        return half & 0x8000 ? -value : value;
-    }
+struct Bf16 {
+    uint16_t bits;
+};
+struct F16 {
+    uint16_t bits;
+};
+
+float as_float(uint32_t bits) {
     float value;
-    std::memcpy(&value, &word, sizeof value);
+    std::memcpy(&value, &bits, sizeof value);
     return value;
+}
+
+float widen(float value) { return value; }
+float widen(Bf16 value) { return as_float(static_cast<uint32_t>(value.bits) << 16); }
+float widen(F16 value) {
+    const uint32_t sign = (value.bits & 0x8000u) << 16;
+    const uint32_t magnitude = (value.bits & 0x7fffu) << 13;
+    if (magnitude >= 0x0f800000u) return as_float((magnitude + 0x70000000u) | sign);  // inf, NaN
+    return as_float(sign | magnitude) * 0x1p112f;
 }
 
 // Query rows of one key head by rising position, a row for each of its query heads.
@@ -131,15 +133,32 @@ struct Rows {
           padded((count + group_rows - 1) / group_rows * group_rows),
           q(static_cast<int64_t>(padded) * args.width),
           pos(padded) {
-        const int group = args.heads / args.kv_heads;
+        switch (args.q.type) {
+            case Type::f32: pack<float>(args, kv_head, first, group_rows); break;
+            case Type::bf16: pack<Bf16>(args, kv_head, first, group_rows); break;
+            case Type::f16: pack<F16>(args, kv_head, first, group_rows); break;
+        }
+    }
+
+  private:
+    template <class T>
+    void pack(const AttnArgs& args, int kv_head, int first, int group_rows) {
+        const int heads = args.heads / args.kv_heads;
+        float poison = 0;  // stays 0 while all is finite
         for (int m = 0; m < padded; ++m) {
             const int row = first + std::min(m, count - 1);
-            const int64_t token = args.order[row / group];
-            const int64_t from = token * args.q.token_stride + (kv_head * group + row % group) * args.q.head_stride;
+            const int64_t token = args.order[row / heads];
+            const T* from = static_cast<const T*>(args.q.data) + token * args.q.token_stride +
+                            (kv_head * heads + row % heads) * args.q.head_stride;
             pos[m] = args.q_pos[token];
             float* to = q.get() + static_cast<int64_t>(m / group_rows) * group_rows * args.width + m % group_rows;
-            for (int d = 0; d < args.width; ++d) to[d * group_rows] = m < count ? widen(args.q, from + d) : 0.0f;
+            for (int d = 0; d < args.width; ++d) {
+                const float value = m < count ? widen(from[d]) : 0.0f;
+                poison += value - value;
+                to[d * group_rows] = value;
+            }
         }
+        if (poison != 0) throw std::invalid_argument("q must be finite; got NaN or inf");
     }
 };
 
@@ -151,12 +170,13 @@ class Driver {
           group_(args.heads / args.kv_heads),
           head_rows_(args.rows * group_),
           threads_(std::max(1, args.threads)),
-          spans_(args, kernel.panel_tokens),
+          spans_(args),
           rho_(args.kv_len),
           lse_(args.lse ? 0 : static_cast<size_t>(args.rows) * args.heads),
-          mass_(args.mass ? spans_.spans.size() * args.rows : 0) {
+          mass_(args.mass ? spans_.spans.size() * args.rows : 0),
+          pass_rows_(args.lse ? head_rows_ : kept_rows()),
+          kept_(args.lse ? 0 : kept_tokens() * padded(pass_rows_)) {
         std::fill_n(rho_.get(), args.kv_len, 0.0f);
-        pass_rows_ = args.lse ? head_rows_ : kept_rows();
     }
 
     void run() {
@@ -169,19 +189,26 @@ class Driver {
   private:
     // Rows of a pass of which all is kept: equal shares, none above the aimed memory.
     int kept_rows() const {
-        const int64_t row_bytes = spans_.panels * kernel_.panel_tokens * sizeof(float);
+        const int64_t row_bytes = kept_tokens() * sizeof(float);
         const int64_t most = std::max<int64_t>(least_kept_rows, kept_bytes / row_bytes);
         const int passes = static_cast<int>((head_rows_ + most - 1) / most);
         const int share = (head_rows_ + passes - 1) / passes;
-        return (share + kernel_.group_rows - 1) / kernel_.group_rows * kernel_.group_rows;
+        return padded(share);
     }
+
+    // Tokens in whole panels; only the last chunk can end within one.
+    int64_t kept_tokens() const {
+        return (int64_t{args_.kv_len} + kernel_.panel_tokens - 1) / kernel_.panel_tokens * kernel_.panel_tokens;
+    }
+
+    // Rows to whole groups.
+    int padded(int rows) const { return (rows + kernel_.group_rows - 1) / kernel_.group_rows * kernel_.group_rows; }
 
     void measure(int head, int first, int count) {
         const Rows rows(args_, head, first, count, kernel_.group_rows);
         const int chunks = static_cast<int>(spans_.chunks.size());
         const bool given = args_.lse != nullptr;
         const bool wants_sums = !given || args_.mass;
-        Buffer kept(given ? 0 : spans_.panels * kernel_.panel_tokens * rows.padded);
         Buffer sums(wants_sums ? static_cast<int64_t>(spans_.spans.size()) * rows.padded : 0);
         // Minus the reference of each chunk and row; the LSE, the same for all, when it is given.
         Buffer bias(static_cast<int64_t>(given ? 1 : chunks) * rows.padded);
@@ -206,14 +233,17 @@ class Driver {
             pass.window = args_.window;
             pass.slope = static_cast<float>(args_.softcap ? args_.scale / args_.softcap : args_.scale * log2e);
             pass.cap = static_cast<float>(args_.softcap * log2e);
+            pass.start = at.start;
+            pass.end = at.end;
             pass.spans = spans_.spans.data() + at.first_span;
             pass.span_count = at.spans;
+            pass.kv_len = args_.kv_len;
             pass.panel = scratch.get() + thread * (panel_floats + lane_floats);
             pass.lanes = pass.panel + panel_floats;
             pass.rho = rho_.get();
             if (wants_sums) pass.sums = sums.get() + static_cast<int64_t>(at.first_span) * rows.padded;
             pass.bias = bias.get() + (given ? 0 : static_cast<int64_t>(chunk) * rows.padded);
-            if (!given) pass.kept = kept.get() + at.first_panel * kernel_.panel_tokens * rows.padded;
+            if (!given) pass.kept = kept_.get() + static_cast<int64_t>(at.start) * rows.padded;
             return pass;
         };
         std::atomic<Fault> fault{Fault::none};
@@ -330,7 +360,8 @@ class Driver {
     Buffer rho_;
     std::vector<float> lse_;
     std::vector<double> mass_;  // [spans][rows]
-    int pass_rows_;
+    const int pass_rows_;
+    const Buffer kept_;  // powers of two of a pass
 };
 
 }  // namespace

@@ -26,9 +26,11 @@ struct Pass {
     int window;
     // Base-2 logit of a dot product: dot * slope, or cap * tanh(dot * slope)
     float slope, cap;
-    // Tokens: spans lie in one block or in none
+    // Tokens of the chunk, and its spans: each lies in one block or in none, none is empty
+    int start, end;
     const Span* spans;
     int span_count;
+    int kv_len;
     // Scratch of the thread
     float* panel;  // [width][panel_tokens]
     float* lanes;  // [groups * group_rows][lanes]

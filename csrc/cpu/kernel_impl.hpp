@@ -154,6 +154,9 @@ bool pack(const Pass& pass, int start, int end) {
     for (int i = 0; i < PANEL; ++i) {
         int last = start + i < end ? start + i : end - 1;
         token[i] = base + slot_of(pass, last) * pass.keys.token_stride;
+        if (end + i >= pass.kv_len) continue;
+        const char* next = reinterpret_cast<const char*>(base + slot_of(pass, end + i) * pass.keys.token_stride);
+        for (size_t byte = 0; byte < sizeof(T) * pass.width; byte += 64) __builtin_prefetch(next + byte);
     }
     f4 poison = {};  // stays 0 while all is finite
     int d = 0;
@@ -231,9 +234,9 @@ RECAP_INLINE vf logit(const Pass& pass, vf dot_product) {
     return dot_product * pass.slope;
 }
 
-// Where a tile of logits lies: a group of rows, and tokens [start, end) of a panel.
+// Where a tile of logits lies: a group of rows, tokens [start, end) of a panel, and their spans.
 struct Place {
-    int group, span, panel, start, end;
+    int group, panel, start, end, span, last_span;
 };
 
 // Base-2 logits plus bias; HIDDEN for what a row does not see.
@@ -282,7 +285,7 @@ __attribute__((noinline)) void move_references(const Pass& pass, const Place& at
         if (has_none) continue;
         const int row = at.group * GROUP_ROWS + r;
         const float factor = exp2(splat(-top - before[r]))[0];
-        for (int s = 0; s < at.span; ++s) pass.sums[s * rows + row] *= factor;
+        for (int s = 0; s < pass.span_count; ++s) pass.sums[s * rows + row] *= factor;
         for (int i = 0; i < LANES; ++i) pass.lanes[row * LANES + i] *= factor;
         for (int p = 0; p < at.panel; ++p) {
             float* kept = pass.kept + (static_cast<int64_t>(p) * rows + row) * PANEL;
@@ -302,6 +305,21 @@ RECAP_INLINE bool any_above(const vf tile[GROUP_ROWS][2], float limit) {
     return any != 0;
 }
 
+// Adds the weights of a tile that crosses edges of spans to the sums of each.
+__attribute__((noinline)) void add_pieces(const Pass& pass, const Place& at, const float* weight) {
+    const int rows = pass.groups * GROUP_ROWS;
+    for (int r = 0; r < GROUP_ROWS; ++r, weight += PANEL) {
+        float* sums = pass.sums + at.span * rows + at.group * GROUP_ROWS + r;
+        for (int span = at.span; span <= at.last_span; ++span, sums += rows) {
+            const int from = pass.spans[span].start > at.start ? pass.spans[span].start - at.start : 0;
+            const int past = (pass.spans[span].end < at.end ? pass.spans[span].end : at.end) - at.start;
+            float total = 0;
+            for (int i = from; i < past; ++i) total += weight[i];
+            *sums += total;
+        }
+    }
+}
+
 // Weights of a tile: added to `column`, or kept; and to the rows' running sums. False for a weight that
 // contradicts the LSE given.
 template <bool MASKED, bool CAP, bool KEEP, bool SUMS>
@@ -314,23 +332,26 @@ RECAP_INLINE bool weigh_tile(const Pass& pass, const Place& at, float* column) {
         logits<MASKED, CAP>(pass, at, tile);
     }
     const int64_t row0 = static_cast<int64_t>(at.group) * GROUP_ROWS;
-    float* kept = KEEP ? pass.kept + (static_cast<int64_t>(at.panel) * pass.groups * GROUP_ROWS + row0) * PANEL
-                       : nullptr;
+    float pieces[GROUP_ROWS * PANEL];
+    float* kept = pieces;
+    if (KEEP) kept = pass.kept + (static_cast<int64_t>(at.panel) * pass.groups * GROUP_ROWS + row0) * PANEL;
+    const bool one_span = at.span == at.last_span;
     vf left = {}, right = {};
 #pragma GCC unroll 16
     for (int r = 0; r < GROUP_ROWS; ++r) {
         const vf first = exp2(tile[r][0]), second = exp2(tile[r][1]);
-        if (KEEP) {
+        if (KEEP || (SUMS && !one_span)) {
             store(kept + r * PANEL, first);
             store(kept + r * PANEL + LANES, second);
         }
-        if (SUMS) {
+        if (SUMS && one_span) {
             float* lanes = pass.lanes + (row0 + r) * LANES;
             store(lanes, load(lanes) + (first + second));
         }
         left += first;
         right += second;
     }
+    if (SUMS && !one_span) add_pieces(pass, at, kept);
     if (!KEEP) {
         store(column, load(column) + left);
         store(column + LANES, load(column + LANES) + right);
@@ -338,35 +359,42 @@ RECAP_INLINE bool weigh_tile(const Pass& pass, const Place& at, float* column) {
     return true;
 }
 
+// Ends the running sums of a span.
+void end_span(const Pass& pass, int span) {
+    const int rows = pass.groups * GROUP_ROWS;
+    for (int row = 0; row < rows; ++row) pass.sums[span * rows + row] += sum(pass.lanes + row * LANES);
+    std::memset(pass.lanes, 0, sizeof(float) * rows * LANES);
+}
+
 template <bool CAP, bool KEEP, bool SUMS>
 Fault weigh_chunk(const Pass& pass) {
     const int rows = pass.groups * GROUP_ROWS;
-    int panels = 0;
-    for (int span = 0; span < pass.span_count; ++span) {
-        if (SUMS) {
-            std::memset(pass.lanes, 0, sizeof(float) * rows * LANES);
-            std::memset(pass.sums + span * rows, 0, sizeof(float) * rows);
-        }
-        for (int start = pass.spans[span].start; start < pass.spans[span].end; start += PANEL, ++panels) {
-            const int rest = pass.spans[span].end - start;
-            const int end = start + (rest < PANEL ? rest : PANEL);
-            if (!pack(pass, start, end)) return Fault::key_not_finite;
-            float column[PANEL] = {};
-            for (int group = 0; group < pass.groups; ++group) {
-                const Sight sees = sight(pass, group, start, end);
-                if (sees == Sight::none) continue;
-                const Place at{group, span, panels, start, end};
-                const bool fine =
-                    sees == Sight::whole
-                        ? weigh_tile<false, CAP, KEEP, SUMS>(pass, at, column)
-                        : weigh_tile<true, CAP, KEEP, SUMS>(pass, at, column);
-                if (!fine) return Fault::weight_above_one;
-            }
-            for (int i = 0; !KEEP && i < end - start; ++i) pass.rho[start + i] += column[i];
-        }
-        for (int row = 0; SUMS && row < rows; ++row)
-            pass.sums[span * rows + row] += sum(pass.lanes + row * LANES);
+    if (SUMS) {
+        std::memset(pass.lanes, 0, sizeof(float) * rows * LANES);
+        std::memset(pass.sums, 0, sizeof(float) * rows * pass.span_count);
     }
+    Place at{};
+    for (at.start = pass.start; at.start < pass.end; at.start += PANEL, ++at.panel) {
+        at.end = at.start + PANEL < pass.end ? at.start + PANEL : pass.end;
+        if (SUMS) {
+            int last = at.last_span;
+            while (pass.spans[last].end < at.end) ++last;
+            if (last > at.span) end_span(pass, at.span);
+            at.span = pass.spans[at.last_span].end > at.start ? at.last_span : at.last_span + 1;
+            at.last_span = last;
+        }
+        if (!pack(pass, at.start, at.end)) return Fault::key_not_finite;
+        float column[PANEL] = {};
+        for (at.group = 0; at.group < pass.groups; ++at.group) {
+            const Sight sees = sight(pass, at.group, at.start, at.end);
+            if (sees == Sight::none) continue;
+            const bool fine = sees == Sight::whole ? weigh_tile<false, CAP, KEEP, SUMS>(pass, at, column)
+                                                   : weigh_tile<true, CAP, KEEP, SUMS>(pass, at, column);
+            if (!fine) return Fault::weight_above_one;
+        }
+        for (int i = 0; !KEEP && i < at.end - at.start; ++i) pass.rho[at.start + i] += column[i];
+    }
+    if (SUMS) end_span(pass, at.last_span);
     return Fault::none;
 }
 
@@ -378,29 +406,25 @@ Fault weigh(const Pass& pass) {
 }
 
 void collect(const Pass& pass, const float* factor) {
-    int64_t panels = 0;
-    for (int span = 0; span < pass.span_count; ++span) {
-        for (int start = pass.spans[span].start; start < pass.spans[span].end; start += PANEL, ++panels) {
-            const int rest = pass.spans[span].end - start;
-            const int end = start + (rest < PANEL ? rest : PANEL);
-            vf left = {}, right = {};
-            for (int group = 0; group < pass.groups; ++group) {
-                if (sight(pass, group, start, end) == Sight::none) continue;
-                const float* kept = pass.kept + (panels * pass.groups + group) * GROUP_ROWS * PANEL;
-                const float* scale = factor + group * GROUP_ROWS;
-                vf group_left = {}, group_right = {};
-                for (int r = 0; r < GROUP_ROWS; ++r, kept += PANEL) {
-                    group_left += scale[r] * load(kept);
-                    group_right += scale[r] * load(kept + LANES);
-                }
-                left += group_left;
-                right += group_right;
+    const float* kept = pass.kept;
+    for (int start = pass.start; start < pass.end; start += PANEL) {
+        const int end = start + PANEL < pass.end ? start + PANEL : pass.end;
+        vf left = {}, right = {};
+        for (int group = 0; group < pass.groups; ++group, kept += GROUP_ROWS * PANEL) {
+            if (sight(pass, group, start, end) == Sight::none) continue;
+            const float* scale = factor + group * GROUP_ROWS;
+            vf group_left = {}, group_right = {};
+            for (int r = 0; r < GROUP_ROWS; ++r) {
+                group_left += scale[r] * load(kept + r * PANEL);
+                group_right += scale[r] * load(kept + r * PANEL + LANES);
             }
-            float column[PANEL];
-            store(column, left);
-            store(column + LANES, right);
-            for (int i = 0; i < end - start; ++i) pass.rho[start + i] += column[i];
+            left += group_left;
+            right += group_right;
         }
+        float column[PANEL];
+        store(column, left);
+        store(column + LANES, right);
+        for (int i = 0; i < end - start; ++i) pass.rho[start + i] += column[i];
     }
 }
 
