@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import torch
 
-from recap_kernels.triton.capture import capture_rows
+from recap_kernels.triton import capture
+from recap_kernels.triton import finalize as finish
 from recap_kernels.triton.colstats import column_sums
 from recap_kernels.triton.common import is_interpreted
-from recap_kernels.triton.configs import column_shape, lse_shape
-from recap_kernels.triton.finalize import finalize
-from recap_kernels.triton.layer import MAX_WIDTH, packed_rows
+from recap_kernels.triton.configs import MAX_WIDTH, column_shape, lse_shape
+from recap_kernels.triton.layer import packed_rows
 from recap_kernels.triton.lse import log_sum_exp
 from recap_kernels.triton.mass import add_mass
 from recap_kernels.triton.reduce import add_heads
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from torch import Tensor
 
-    from recap_kernels.backends import AttnCall
-
-__all__ = ["attn_stats", "capture_rows", "finalize", "unavailable"]
+    from recap_kernels.backends import AttnCall, FinalizeCall
+    from recap_kernels.plan import BlockStats
 
 
 def unavailable(device: str) -> str:
@@ -34,21 +36,40 @@ def unavailable(device: str) -> str:
     return "" if torch.cuda.is_available() else "finds no GPU: torch.cuda.is_available() is False"
 
 
+def _current(tensor: Tensor) -> AbstractContextManager[object]:
+    """Return a context in which the tensor's GPU is the current one: Triton launches there."""
+    return torch.cuda.device(tensor.device) if tensor.is_cuda else nullcontext()
+
+
 def attn_stats(call: AttnCall) -> Tensor:
     """Write or add the sums of one layer, return the LSE. Column sums need it, so it comes first."""
-    width, mass = call.q.shape[2], call.mass
-    if width > MAX_WIDTH:
-        raise ValueError(
-            f"q must be of head_dim {MAX_WIDTH} at most for backend 'triton'; got {width}"
-        )
-    plan, size = call.plan, call.q.element_size()
+    plan, mass, size = call.plan, call.mass, call.q.element_size()
+    width, widest = call.q.shape[2], MAX_WIDTH[size]
+    if width > widest:
+        wanted = f"of head_dim {widest} at most as {call.q.dtype} for backend 'triton'"
+        raise ValueError(f"q must be {wanted}; got {width}")
     shape = column_shape(size, plan.tile)
-    lse = call.lse
-    if lse is None:
-        lse = log_sum_exp(call, lse_shape(size, packed_rows(call)))
     tiles = plan.tiles if mass is None else plan.block_tiles
-    part, rowsum = column_sums(call, lse, tiles, shape, mass=mass is not None)
-    add_heads(part, call.rho, add=call.accumulate)
-    if mass is not None and rowsum is not None:
-        add_mass(rowsum, mass, plan, add=call.accumulate)
+    lse = call.lse
+    with _current(call.q):
+        if lse is None:
+            lse = log_sum_exp(call, lse_shape(size, packed_rows(call)))
+        part, rowsum = column_sums(call, lse, tiles, shape, mass=mass is not None)
+        add_heads(part, call.rho, add=call.accumulate)
+        if mass is not None and rowsum is not None:
+            add_mass(rowsum, mass, plan, add=call.accumulate)
     return lse
+
+
+def finalize(call: FinalizeCall) -> BlockStats:
+    """Return block means, mean mass, clip value and row counts."""
+    with _current(call.rho):
+        return finish.finalize(call)
+
+
+def capture_rows(
+    q_ring: Tensor, lse_ring: Tensor | None, q: Tensor, lse: Tensor | None, slot: Tensor
+) -> None:
+    """Copy rows as ``api.capture_rows_`` says."""
+    with _current(q):
+        capture.capture_rows(q_ring, lse_ring, q, lse, slot)

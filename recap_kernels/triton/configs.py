@@ -33,6 +33,10 @@ LSE = Shape(64, 128, 8, 3)
 LSE_FEW_ROWS = Shape(64, 64, 4, 3)
 LSE_FP32 = Shape(32, 64, 8, 2)
 
+MAX_WIDTH = {2: 256, 4: 64}
+"""Largest head_dim by bytes of a query element: float32 products run on no tensor core, and a wider
+one spills whatever the shape."""
+
 
 def column_shape(size: int, tokens: int) -> Shape:
     """Return the shape of ``column_kernel`` for queries of ``size`` bytes and tiles of ``tokens``.

@@ -65,7 +65,7 @@ def importance_kernel(
     if EXCLUDE:
         counts = counts & (tl.load(exclude_ptr + offs, mask=mask, other=1) == 0)
     rho = tl.load(rho_ptr + offs, mask=mask, other=0.0)
-    share = (divisor.to(tl.int64) * tl.maximum(row_count, 1)).to(tl.float32)
+    share = (tl.cast(divisor, tl.int64) * tl.maximum(row_count, 1)).to(tl.float32)
     key = tl.div_rn(rho, share).to(tl.int32, bitcast=True)
     tl.store(key_ptr + offs, tl.where(counts, key, -1), mask=mask)
     tl.store(row_count_ptr + offs, row_count, mask=mask)
@@ -84,7 +84,7 @@ def _selected(histogram_ptr, state_ptr, parts, quantile_bits, FIRST: tl.constexp
         counts += tl.load(histogram_ptr + part * _BINS + bins)
     counted = tl.sum(counts, axis=0)
     if FIRST:
-        q = quantile_bits.to(tl.int64).to(tl.float64, bitcast=True)
+        q = tl.cast(quantile_bits, tl.int64).to(tl.float64, bitcast=True)
         rank = tl.maximum(tl.ceil(q * counted.to(tl.float64)).to(tl.int32), 1)
         prefix = rank * 0
     else:

@@ -11,9 +11,6 @@ from recap_kernels.triton.common import LOG2E, is_interpreted
 if TYPE_CHECKING:
     from recap_kernels.backends import AttnCall
 
-MAX_WIDTH = 256
-"""Largest head_dim: a wider tile of keys does not fit beside the queries in shared memory."""
-
 
 def packed_rows(call: AttnCall) -> int:
     """Return W * G: the rows of the product with one key head."""

@@ -200,7 +200,9 @@ def test_rows_give_away_what_the_reference_says(
 
 
 def test_what_no_shape_was_checked_for_is_refused() -> None:
-    with pytest.raises(ValueError, match="head_dim 256 at most for backend 'triton'; got 264"):
-        measure(make_layer(width=264))
+    with pytest.raises(ValueError, match=r"head_dim 256 at most as torch.float16 .*; got 264"):
+        measure(make_layer(width=264, dtype=F16))
+    with pytest.raises(ValueError, match=r"head_dim 64 at most as torch.float32 .*; got 80"):
+        measure(make_layer(width=80))
     with pytest.raises(ValueError, match="tiles of 64 or 128 tokens for backend 'triton'; got 32"):
         measure(make_layer(tile=32))
