@@ -27,6 +27,10 @@ SAVE_ATTEMPTS = 100
 """Times a row is loaded and changed again when other processes save it first."""
 
 
+INDEX_GROWTH = 1.125
+"""The index is kept anew when a session has grown by this factor: so it costs what is new."""
+
+
 class Past:
     """What one session has on a shelf, and what this process saw of it.
 
@@ -41,6 +45,7 @@ class Past:
         self._tenant = shelf.key("tenant", named.tenant)
         self._row: SessionRow | None = None
         self._prior: Prior | None = None
+        self._indexed = 0
         self.served_chars = 0
         """Characters of the prompt that went out last."""
 
@@ -95,7 +100,7 @@ class Past:
             if selection is not None:
                 self._shelf.put_selection(replace(selection, graph_rev=row.rev))
             return
-        index = None if isinstance(self._shelf, Volatile) else encode_index(known.table)
+        index = self._index_of(known)
         graph = encode(known.settled)
 
         def grown(row: SessionRow) -> SessionRow:
@@ -111,6 +116,8 @@ class Past:
             )
 
         self.change(grown, selection, index)
+        if index is not None:
+            self._indexed = len(known.table)
 
     def change(
         self,
@@ -148,7 +155,17 @@ class Past:
             index = decode_index(data) if data else None
         except InputError:  # of another release: it is made anew
             return NOTHING
+        self._indexed = len(index.fingerprints) if index else 0
         return Prior(graph, row.observed_key, index=index)
+
+    def _index_of(self, known: Known) -> bytes | None:
+        """Return the index to keep; None where the one kept serves nearly as well.
+
+        What it lacks is read again by whoever goes on from it: an eighth of the session at most.
+        """
+        if isinstance(self._shelf, Volatile) or len(known.table) < INDEX_GROWTH * self._indexed:
+            return None
+        return encode_index(known.table)
 
     def _new_row(self, id: bytes, format: str) -> SessionRow:
         """Return a row not saved yet; it continues the session that had the client's id before."""
