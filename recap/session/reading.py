@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from recap.transcript.items import dialect_of
 from recap.transcript.lists import read_messages
 from recap.transcript.model import HUMAN_AUTHORS, digest
+from recap.transcript.signs import sign_of
 from recap.turns import is_real_user, is_steering
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from recap.transcript.model import Finding, Json, Message, Transcript
+    from recap.transcript.model import Dialect, Finding, Json, Message, Transcript
 
 
 class GrowingList:
@@ -41,9 +43,9 @@ class GrowingList:
         prints = _prints(messages)
         known = self._transcript
         start = 0
-        if known is not None and dialect == self._asked:
+        if known is not None and dialect == self._asked and len(prints) == len(messages):
             start = _last_turn(known.messages, self._unchanged(messages, prints))
-        if known is None or not start:
+        if known is None or not start or not _is_of(known.dialect, messages, start, dialect):
             transcript = read_messages(messages, dialect)
         else:
             transcript = _joined(known, read_messages(messages[start:], known.dialect), start)
@@ -55,6 +57,19 @@ class GrowingList:
         """Return how many first messages are the same objects and hold what they held."""
         pairs = zip(self._items, messages, self._prints, prints, strict=False)
         return sum(1 for _ in takewhile(lambda p: p[0] is p[1] and p[2] == p[3], pairs))
+
+
+def _is_of(
+    dialect: Dialect, messages: Sequence[Mapping[str, Json]], start: int, asked: str
+) -> bool:
+    """Return True when a list is of the dialect that its first ``start`` messages were read in.
+
+    Plain texts are of no dialect: the first call, or block, after them decides for the whole list.
+    """
+    if asked != "auto":
+        return True
+    sign = sign_of(messages[start:]) or sign_of(messages[:start])
+    return dialect == (sign[0] if sign else dialect_of(list(messages))[0])
 
 
 def _prints(messages: Sequence[Mapping[str, Json]]) -> list[bytes]:

@@ -72,6 +72,21 @@ def test_a_list_read_as_it_grows_equals_the_list_read_whole(
         assert shape(growing.read(messages[:end])) == shape(read_messages(messages[:end]))
 
 
+@pytest.mark.parametrize("dialect", MADE)
+@given(data=st.data())
+def test_a_list_that_shows_its_dialect_late_is_read_in_it(
+    dialect: str, data: st.DataObject
+) -> None:
+    talk: list[dict[str, Any]] = []
+    for turn in range(4):
+        talk.append({"role": "user", "content": f"what is {turn}?"})
+        talk.append({"role": "assistant", "content": f"a number {turn}"})
+    messages = [*talk, *copy.deepcopy(MADE[dialect]), *copy.deepcopy(talk)]
+    growing = GrowingList()
+    for end in data.draw(st.lists(st.integers(1, len(messages)), max_size=6)):
+        assert shape(growing.read(messages[:end])) == shape(read_messages(messages[:end]))
+
+
 @given(seed=st.integers(0, 10_000))
 def test_messages_changed_in_place_are_read_again(seed: int) -> None:
     draw = random.Random(seed)
