@@ -1,7 +1,7 @@
 """``python -m recap_kernels.aot``: compile every shipped Triton kernel without a GPU, and judge it.
 
-A kernel fails when it spills registers, has an atomic on global memory, or takes a product that does
-not run on the architecture's tensor cores. Needs triton, whose wheel carries ptxas and nvdisasm.
+A kernel fails when it spills registers, needs more shared memory than there is, has an atomic on
+global memory, or takes a product that does not run on the architecture's tensor cores. Needs triton, whose wheel carries ptxas and nvdisasm.
 Exit status: 0 clean, 1 findings, 2 wrong usage.
 """
 
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 TENSOR_CORES = {90: "HGMMA", 100: "UTCHMMA", 103: "UTCHMMA"}
 """Opcode of a 16-bit product by architecture; HMMA on the others."""
 
-ARCHITECTURES = (80, 86, 89, 90, 100, 103, 120)
+SHARED = {80: 163, 86: 99, 89: 99, 90: 227, 100: 227, 103: 227, 120: 99}
+"""Shared memory that one program may have, in KiB; the keys are the architectures known here."""
+
 _OPCODE = re.compile(r"^\s+/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)", re.MULTILINE)
 _USAGE = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+)")
 
@@ -85,6 +87,8 @@ def judge(
     atomics = sum(codes[code] for code in ("ATOM", "ATOMG", "RED", "REDG"))
     if atomics or re.search(r"\b(?:atom|red)\.(?:\w+\.)*global", ptx):
         faults.append("atomics on global memory")
+    if shared > SHARED[arch] * 1024:
+        faults.append(f"more shared memory than {SHARED[arch]} KiB")
     return Compiled(
         arch=arch,
         name=case.name,
@@ -150,8 +154,8 @@ def _usage_fault() -> str:
 
 def _architectures(text: str) -> list[int]:
     values = [int(part) for part in text.split(",")]
-    if unknown := [value for value in values if value not in ARCHITECTURES]:
-        wanted = ",".join(map(str, ARCHITECTURES))
+    if unknown := [value for value in values if value not in SHARED]:
+        wanted = ",".join(map(str, SHARED))
         raise argparse.ArgumentTypeError(f"{unknown[0]} is none of {wanted}")
     return values
 

@@ -53,7 +53,8 @@ def attn_stats(call: AttnCall) -> Tensor:
     lse = call.lse
     with _current(call.q):
         if lse is None:
-            lse = log_sum_exp(call, lse_shape(size, packed_rows(call)))
+            paged = call.kv_indices is not None
+            lse = log_sum_exp(call, lse_shape(size, packed_rows(call), paged=paged))
         part, rowsum = column_sums(call, lse, tiles, shape, mass=mass is not None)
         add_heads(part, call.rho, add=call.accumulate)
         if mass is not None and rowsum is not None:

@@ -30,6 +30,7 @@ COLUMN = {128: Shape(128, 64, 8, 3), 64: Shape(64, 32, 4, 3)}
 
 COLUMN_FP32 = {128: Shape(128, 16, 8, 2), 64: Shape(64, 16, 4, 2)}
 LSE = Shape(64, 128, 8, 3)
+LSE_CONTIGUOUS = Shape(64, 128, 8, 2)
 LSE_FEW_ROWS = Shape(64, 64, 4, 3)
 LSE_FP32 = Shape(32, 64, 8, 2)
 
@@ -53,8 +54,10 @@ def column_shape(size: int, tokens: int) -> Shape:
     return table[tokens]
 
 
-def lse_shape(size: int, packed: int) -> Shape:
+def lse_shape(size: int, packed: int, *, paged: bool) -> Shape:
     """Return the shape of ``lse_partial_kernel`` for ``packed`` rows of a key head."""
     if size == 4:
         return LSE_FP32
-    return LSE_FEW_ROWS if packed <= LSE_FEW_ROWS.rows else LSE
+    if packed <= LSE_FEW_ROWS.rows:
+        return LSE_FEW_ROWS
+    return LSE if paged else LSE_CONTIGUOUS

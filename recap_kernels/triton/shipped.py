@@ -81,7 +81,8 @@ def _product(
     """Return a case of ``column_kernel`` or ``lse_partial_kernel``; flags are words."""
     size = 4 if q == "fp32" else 2
     is_column = kernel == "column"
-    shape = column_shape(size, tokens) if is_column else lse_shape(size, rows)
+    paged = "paged" in flags.split()
+    shape = column_shape(size, tokens) if is_column else lse_shape(size, rows, paged=paged)
     constants: dict[str, int | bool] = {
         "G": group,
         "D": width,

@@ -33,10 +33,12 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
     )
 
 
-def judged(sass: str, *, stack: int = 0, ptx: str = "", arch: int = 90) -> aot.Compiled:
+def judged(
+    sass: str, *, stack: int = 0, ptx: str = "", arch: int = 90, shared: int = 512
+) -> aot.Compiled:
     case = Case("k", None, {}, tensor_cores=True)
     usage = USAGE.format(regs=40, stack=stack)
-    return aot.judge(arch, case, usage=usage, sass=sass, ptx=ptx, shared=512, seconds=0.2)
+    return aot.judge(arch, case, usage=usage, sass=sass, ptx=ptx, shared=shared, seconds=0.2)
 
 
 def test_clean_machine_code_passes() -> None:
@@ -54,6 +56,7 @@ def test_clean_machine_code_passes() -> None:
         ({"sass": PRODUCT + ADD.replace("FADD", "REDG.E.ADD.F32")}, "atomics"),
         ({"sass": PRODUCT, "ptx": "atom.relaxed.gpu.global.add.f32 %r1"}, "atomics"),
         ({"sass": ""}, "unreadable"),
+        ({"sass": PRODUCT, "shared": 240_000}, "more shared memory than 227 KiB"),
     ],
 )
 def test_what_is_wrong_is_named(changes: dict[str, Any], fault: str) -> None:
