@@ -176,13 +176,19 @@ def _homes(environ: Mapping[str, str], home: Path) -> dict[str, str]:
 
 def _store(environ: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """Return where the store is and how large, and what its files show to be wrong with it."""
-    from recap.store.files import Place, store_folder
-
     try:
+        from recap.store.files import Place, store_folder
+        from recap.store.opening import has_remains
+
         place = Place(store_folder(None, environ))
     except ImportError:  # told already
         return {}, []
     if not place.database.exists():
+        if has_remains(place):
+            lost = (
+                f"{place.database} is gone but copies of it are there; run: recap verify --repair"
+            )
+            return {"folder": str(place.folder)}, [lost]
         return {"folder": f"{place.folder} (none yet)"}, []
     try:
         size = place.database.stat().st_size

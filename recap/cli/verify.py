@@ -69,7 +69,9 @@ def _tell(state: State, faults: Sequence[Fault], done: Repair | None) -> None:
         say(Line(f"nothing is wrong with the store in {state.place}", "good"))
         return
     for fault in faults:
-        say(Line(f"{fault.code}: {fault.detail}", "bad"), f"  {fault.advice}")
+        say(Line(f"{fault.code}: {fault.detail}", "bad"))
+        if done is None and not fault.detail.endswith(fault.advice):
+            say(f"  {fault.advice}")
     if done is None:
         say(f"{counted(len(faults), 'fault')} in {state.place}")
         return

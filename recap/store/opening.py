@@ -49,9 +49,14 @@ def hold(place: Place) -> Lock:
     return Lock(place.lock, is_exclusive=False)
 
 
-def _make(place: Place) -> None:
+def has_remains(place: Place) -> bool:
+    """Return True when something is there that a repair may make a database of."""
     remains = [*place.folder.glob("damaged-*"), *place.folder.glob("backups/*.db")]
-    if remains or place.database.with_name("recap.db-wal").exists():
+    return bool(remains) or place.database.with_name("recap.db-wal").exists()
+
+
+def _make(place: Place) -> None:
+    if has_remains(place):
         raise StoreError(
             f"the database of the store {place.folder} is gone but copies of it are there; {REPAIR}"
         )

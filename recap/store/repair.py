@@ -241,6 +241,7 @@ class _Rebuilding:
             secret = make_secret(place.secret)
             for name in OF_TENANTS:
                 self._new.execute(f"DELETE FROM {name}")
+                self._kept[name] = self._restored[name] = 0
         query = "UPDATE meta SET value = ? WHERE name = 'secret'"
         self._new.execute(query, (secret_id(secret),))
         return is_new

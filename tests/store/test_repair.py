@@ -243,6 +243,8 @@ def test_without_its_secret_a_store_keeps_its_snapshots_alone(store: Store, what
     assert "secret" in {fault.code for fault in verify(store.folder)}
     done = repair(store.folder)
     assert done.is_new_secret
+    assert done.lost["sessions"] >= 2
+    assert "sessions" not in {**done.kept, **done.restored}
     assert done.lost["sessions"] == len(whole.sessions) + 1
     assert verify(store.folder) == ()
     with Store.open(store.folder) as again:
