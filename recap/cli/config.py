@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from recap.cli.command import Command
-from recap.cli.options import json_option, settings_in_force, settings_options
+from recap.cli.options import json_option, prices_in_force, settings_in_force, settings_options
 from recap.cli.output import Column, Row, Table, say, say_json, say_source
 from recap.errors import SettingsError, UsageError
 
@@ -34,6 +34,7 @@ def command(overrides: Mapping[str, object], as_toml: bool, as_json: bool) -> No
 
     settings, origins = settings_in_force(overrides)
     demand_policy(settings, origins)
+    prices_in_force()  # a table that compact would refuse is told here
     if as_toml:
         say_source(toml_template(settings))
     elif as_json:
@@ -110,8 +111,8 @@ def _table(settings: Settings, origins: Mapping[str, str]) -> Table:
             Column("setting"),
             Column("value", "right"),
             Column("from"),
-            Column("symbol"),
-            Column("allowed"),
+            Column("symbol", is_optional=True),
+            Column("allowed", is_optional=True),
             Column("what it does", is_flexible=True),
         ),
         tuple(

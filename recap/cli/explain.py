@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from time import localtime, strftime
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from recap.cli.output import (
     Row,
     Table,
     number,
+    percent,
     preview,
     say,
     say_json,
@@ -45,9 +47,9 @@ COLUMNS = (
     Column("chars", "right"),
     Column(""),
     Column("why"),
-    Column("u", "right"),
-    Column("r", "right"),
-    Column("score", "right"),
+    Column("u", "right", is_optional=True),
+    Column("r", "right", is_optional=True),
+    Column("score", "right", is_optional=True),
     Column("begins with", is_flexible=True),
 )
 
@@ -65,7 +67,8 @@ def command(session: Session, wanted: Wanted, selections: bool, as_json: bool) -
     """Show every block of a session: kept or dropped for the request, why, and what it costs.
 
     The columns u, r and score are the parts of the decision: importance from the context graph,
-    relevance to the request, and what the policy's ranking made of both.
+    relevance to the request, and what the policy's ranking made of both. A narrow terminal goes
+    without; --json has them all.
     """
     transcript = session.read()
     if selections:
@@ -137,7 +140,7 @@ def _selection_table(transcript: Transcript, served: Sequence[Served]) -> Table:
                     each.ref[:REF_LENGTH],
                     strftime("%Y-%m-%d %H:%M", localtime(each.created)),
                     each.kept.policy,
-                    each.kept.retention,
+                    percent(float(Fraction(each.kept.retention))),
                     number(len(each.kept.ids)),
                     number(each.kept.blocks),
                     _request_of(transcript, each),

@@ -67,7 +67,8 @@ def command(
 ) -> None:
     """Show the context graph: which blocks later turns used, and which block supports which.
 
-    Without SESSION: list the graphs in the store.
+    Without SESSION: list the graphs in the store, with the turns that a later message of the person
+    has closed; what follows is worked out anew each time.
     """
     if as_dot and as_json:
         raise UsageError("give one of --json and --dot")
@@ -138,8 +139,8 @@ def _stored_table(rows: Sequence[SessionRow]) -> Table:
             Column("updated"),
             Column("turns", "right"),
             Column("blocks", "right"),
-            Column("format"),
-            Column("session", is_flexible=True),
+            Column("format", is_optional=True),
+            Column("session", is_flexible=True, is_path=True),
         ),
         tuple(
             Row(

@@ -213,8 +213,8 @@ def _line(row: Observed) -> Line:
         return Line(f"failed    {row.error}", "bad")
     return Line(
         f"{counted(row.blocks, 'block')}, {counted(row.edges, 'support edge')}, "
-        f"{counted(row.turns, 'turn')}, {byte_size(row.bytes)} in {milliseconds(row.seconds)}  "
-        f"{safe(row.session)}"
+        f"{counted(row.turns, 'turn')}, {byte_size(row.bytes)} in {milliseconds(row.seconds)}\n"
+        f"  {safe(row.session)}"
     )
 
 

@@ -15,14 +15,14 @@ import click
 from recap.cli.output import preview, remark, working
 from recap.cli.sessions import newest_session
 from recap.cli.state import NO_STATE, State, state_options
-from recap.errors import InputError, UsageError, shown, shown_path
+from recap.errors import InputError, SettingsError, UsageError, shown, shown_path
 from recap.files import read_file
-from recap.transcript.doubt import OTHER_FORMAT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from recap.config import Settings
+    from recap.economics import Prices
     from recap.graph.state import ContextGraph
     from recap.session import Compaction
     from recap.transcript.model import Transcript
@@ -92,11 +92,11 @@ class Wanted:
     @property
     def asked(self) -> str:
         """The request in one line."""
-        return (
-            preview(self.request, REQUEST_PREVIEW)
-            if self.request
-            else "the last one of the session"
-        )
+        if self.request:
+            return preview(self.request, REQUEST_PREVIEW)
+        if self.selection is not None:
+            return "the one that selection was made for"
+        return "the last one of the session"
 
     def compact(
         self,
@@ -117,6 +117,8 @@ class Wanted:
             keep: Keep what was learned and what the turn was given.
         """
         if not transcript.messages:
+            from recap.transcript.doubt import OTHER_FORMAT
+
             doubts = (each.detail for each in transcript.findings if each.code == OTHER_FORMAT)
             why = next(doubts, "`recap inspect` says what is in the file")
             raise InputError(
@@ -126,7 +128,8 @@ class Wanted:
         settings = self.settings
         if settings.mode != "epoch":  # it was asked for, whatever the mode of a gateway
             settings = settings.replace(mode="turn")
-        opened = self.state.session(transcript, label, settings, keep=keep)
+        prices = prices_in_force()
+        opened = self.state.session(transcript, label, settings, keep=keep, prices=prices)
         with working("selecting"), opened as session:
             started = time.perf_counter()
             if self.selection is not None:
@@ -259,6 +262,19 @@ def settings_in_force(overrides: Mapping[str, object]) -> tuple[Settings, dict[s
     from recap.config import find_toml, load_settings
 
     return load_settings(overrides, find_toml(os.environ, Path.cwd()), os.environ)
+
+
+def prices_in_force() -> Mapping[str, Prices]:
+    """Return the prices of models, those of the settings file before the ones Recap knows."""
+    from recap.config import find_toml, read_prices
+    from recap.economics import price_table
+
+    toml = find_toml(os.environ, Path.cwd())
+    try:
+        return price_table(read_prices(toml))
+    except SettingsError as err:
+        where = "" if toml is None or str(err).startswith(shown_path(toml)) else shown_path(toml)
+        raise SettingsError(f"{where}: {err}" if where else str(err)) from None
 
 
 def read_graph(path: Path) -> ContextGraph:

@@ -31,6 +31,9 @@ PIPED_WIDTH = 120
 
 LEAST_WIDTH = 20
 MIN_FLEXIBLE_WIDTH = 12
+GOOD_FLEXIBLE_WIDTH = 20
+"""Columns below which the flexible one takes the room of optional ones."""
+
 _LABEL = re.compile(r"\s*(?:\S+(?: \S+)*?\s{2,})?")
 GAP = "  "
 PROGRESS_AFTER_S = 1.0
@@ -61,11 +64,17 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table. At most one is flexible: it gets the width the others leave."""
+    """A column of a table.
+
+    At most one is flexible: it gets the width the others leave. Where that is little the optional
+    ones go, those on the right first. A clipped cell of paths keeps its end.
+    """
 
     header: str
     align: Literal["left", "right"] = "left"
     is_flexible: bool = False
+    is_optional: bool = False
+    is_path: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +221,7 @@ def laid_out(element: Element, width: int) -> list[Line]:
         return [Line(safe(text).rstrip(), element.tone) for text in element.text.split("\n")]
     if not element.rows:
         return []
+    element = _narrowed(element, width)
     header = Row(tuple(column.header for column in element.columns), "strong")
     rows = [
         Row(tuple(safe(cell) for cell in row.cells), row.tone) for row in (header, *element.rows)
@@ -234,12 +244,18 @@ def fitted(element: Element, width: int) -> list[Line]:
 def _folded(text: str, width: int) -> list[str]:
     if cell_width(text) <= width:
         return [text]
-    label = _LABEL.match(text)
-    indent = label.end() if label and 3 * label.end() <= 2 * width else 2
     columns = width if cell_width(text) == len(text) else width // 2
-    return textwrap.wrap(
-        text, columns, subsequent_indent=" " * indent, break_on_hyphens=False
-    ) or [""]  # fmt: skip
+    label = _LABEL.match(text)
+    at = label.end() if label else 0
+    if not 0 < 3 * at <= 2 * columns:
+        margin = "  " if at else ""
+        return textwrap.wrap(
+            text, columns, subsequent_indent=margin, break_on_hyphens=False
+        ) or [""]  # fmt: skip
+    value = textwrap.wrap(text[at:], columns - at, break_on_hyphens=False)  # a long path is cut
+    return (
+        [text[:at] + value[0], *(" " * at + line for line in value[1:])] if value else [text[:at]]
+    )
 
 
 def cell_width(text: str) -> int:
@@ -285,6 +301,30 @@ def _character_width(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
+def _narrowed(table: Table, width: int) -> Table:
+    """Return the table without the optional columns that leave the flexible one no room."""
+    columns = list(table.columns)
+    room = width - sum(
+        GOOD_FLEXIBLE_WIDTH if column.is_flexible else _natural_width(table, at)
+        for at, column in enumerate(columns)
+    ) - len(GAP) * (len(columns) - 1)  # fmt: skip
+    kept = set(range(len(columns)))
+    if any(column.is_flexible for column in columns):
+        for at in reversed(range(len(columns))):
+            if room < 0 and columns[at].is_optional:
+                room += _natural_width(table, at) + len(GAP)
+                kept.discard(at)
+    if len(kept) == len(columns):
+        return table
+    rows = (Row(tuple(row.cells[at] for at in sorted(kept)), row.tone) for row in table.rows)
+    return Table(tuple(columns[at] for at in sorted(kept)), tuple(rows))
+
+
+def _natural_width(table: Table, at: int) -> int:
+    cells = (row.cells[at] for row in table.rows)
+    return max(cell_width(safe(cell)) for cell in (table.columns[at].header, *cells))
+
+
 def _column_widths(columns: Sequence[Column], rows: Sequence[Row], width: int) -> list[int]:
     widths = [max(cell_width(row.cells[at]) for row in rows) for at in range(len(columns))]
     surplus = sum(widths) + len(GAP) * (len(columns) - 1) - width
@@ -297,7 +337,7 @@ def _column_widths(columns: Sequence[Column], rows: Sequence[Row], width: int) -
 def _row_text(columns: Sequence[Column], row: Row, widths: Sequence[int]) -> str:
     shown = []
     for column, cell, width in zip(columns, row.cells, widths, strict=True):
-        text = _clipped(cell, width)
+        text = _clipped(cell[::-1], width)[::-1] if column.is_path else _clipped(cell, width)
         padding = " " * (width - cell_width(text))
         shown.append(padding + text if column.align == "right" else text + padding)
     return GAP.join(shown).rstrip()

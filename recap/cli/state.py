@@ -15,9 +15,10 @@ from recap.cli.output import complain
 from recap.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from recap.config import Settings
+    from recap.economics import Prices
     from recap.session import Session
     from recap.store import Store
     from recap.transcript.model import Transcript
@@ -44,25 +45,37 @@ class State:
 
     @property
     def is_made(self) -> bool:
-        """A store is there already."""
+        """A store is there already, or what is left of one."""
         from recap.store.files import Place
+        from recap.store.opening import has_remains
 
-        return Place(self.place).database.exists()
+        place = Place(self.place)
+        return place.database.exists() or has_remains(place)
 
     @contextmanager
     def session(
-        self, transcript: Transcript, label: str, settings: Settings, *, keep: bool
+        self,
+        transcript: Transcript,
+        label: str,
+        settings: Settings,
+        *,
+        keep: bool,
+        prices: Mapping[str, Prices] | None = None,
     ) -> Iterator[Session]:
         """Open the session of a transcript; without a store, and with a line, where that fails.
 
         Where nothing is to be kept no store is made. One that was asked for by name has to open: else
         StoreError is raised.
         """
+        from recap.economics import PRICES
         from recap.session import Session
 
+        priced = PRICES if prices is None else prices
         with (
             self._store(keep) as store,
-            Session(transcript.session_id, store=store, label=label, settings=settings) as session,
+            Session(
+                transcript.session_id, store=store, label=label, settings=settings, prices=priced
+            ) as session,
         ):
             yield session
             if session.failure is not None:

@@ -189,14 +189,15 @@ def verdict_of(change: Change, prices: Prices | None, *, limit: int) -> CostVerd
 def describe(verdict: CostVerdict) -> str:
     """Return the verdict as one sentence for a person."""
     removed, lost = f"{verdict.tokens_removed:,}", f"{verdict.cached_tokens_lost:,}"
-    turns, as_of = verdict.break_even_turns, verdict.as_of or "your price table"
+    count, as_of = verdict.break_even_turns, verdict.as_of or "your price table"
+    turns = f"{count} request" if count == 1 else f"{count} requests"
     return {
         "pays": f"removes {removed} tokens, loses {lost} cached ones, "
-        f"has paid after {turns} requests (prices of {as_of})",
+        f"has paid after {turns} (prices of {as_of})",
         "no-loss": f"removes {removed} tokens and loses no cached one; no price known",
         "nothing-to-remove": "there is nothing to remove",
         "never": f"removes {removed} tokens and never pays for {lost} cached ones it loses",
-        "too-late": f"has paid only after {turns} requests (prices of {as_of})",
+        "too-late": f"has paid only after {turns} (prices of {as_of})",
         "no-price": f"loses {lost} cached tokens and no price is known; "
         "give one under [prices] in recap.toml",
     }[verdict.reason]

@@ -195,3 +195,23 @@ def test_what_a_program_reads_is_not_folded(
 ) -> None:
     given = [str(demo) if each == "S" else each for each in arguments]
     assert cli(*given, COLUMNS="20").out == cli(*given).out
+
+
+def test_a_narrow_table_gives_up_optional_columns_and_keeps_the_ends_of_paths() -> None:
+    table = Table(
+        (
+            Column("id"),
+            Column("u", is_optional=True),
+            Column("session", is_flexible=True, is_path=True),
+        ),
+        (Row(("b1", "0.25", "/home/mira/projects/import/one.jsonl")),),
+    )
+    wide, narrow = (laid_out(table, width)[1].text for width in (80, 24))
+    assert wide == "b1  0.25  /home/mira/projects/import/one.jsonl"
+    assert narrow == "b1  .../import/one.jsonl"
+
+
+def test_a_long_path_begins_beside_its_label() -> None:
+    first, second = (line.text for line in fitted(f"  session     /{'x' * 40}", 40))
+    assert first == f"  session     /{'x' * 25}"
+    assert second == " " * 14 + "x" * 15

@@ -177,6 +177,35 @@ def test_verify_judges_and_repairs_a_damaged_store(cli: Cli, tmp_path: Path) -> 
     assert "nothing is wrong" in kept(cli, "verify").out
 
 
+def test_a_store_whose_database_is_gone_is_repaired_and_not_taken_for_none(
+    cli: Cli, tmp_path: Path
+) -> None:
+    kept(cli, "observe", session(tmp_path / "s.json"))
+    with Store.open(tmp_path / HOME) as store:
+        (tmp_path / HOME / "backups").mkdir(exist_ok=True)
+        store.backup(tmp_path / HOME / "backups" / "recap-20260101.db")
+    for left in (tmp_path / HOME).glob("recap.db*"):
+        left.unlink()
+    for command in (("graph",), ("verify",), ("doctor",)):
+        result = kept(cli, *command)
+        assert result.status == 1
+        assert "recap verify --repair" in result.out + result.err
+    assert kept(cli, "verify", "--repair").status == 0
+    assert len(kept(cli, "graph", "--json").json()["graphs"]) == 1
+
+
+def test_prices_of_the_settings_file_are_used_and_checked(cli: Cli, demo: Path) -> None:
+    compact = ("compact", str(demo), "--request", "go on", "--dry-run")
+    row = '[prices."demo-*"]\ninput = 2\ncache_read = 0.2\noutput = 9\nas_of = "2026-11-30"\n'
+    (cli.folder / "recap.toml").write_text(row, encoding="utf-8")
+    assert "prices of 2026-11-30" in " ".join(kept(cli, *compact).out.split())
+    (cli.folder / "recap.toml").write_text(row.replace("output", "outptu"), encoding="utf-8")
+    for command in (compact, ("config",)):
+        result = kept(cli, *command)
+        assert (result.status, result.err.count("\n")) == (2, 1)
+        assert "recap.toml: prices.'demo-*': unknown key 'outptu'" in result.err
+
+
 def test_doctor_names_the_store(cli: Cli, tmp_path: Path) -> None:
     assert str(tmp_path / HOME) in kept(cli, "doctor", "--json").json()["store"]["folder"]
     (tmp_path / HOME).mkdir()
