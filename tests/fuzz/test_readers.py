@@ -122,7 +122,7 @@ def _missing(text: str, forms: list[str]) -> list[str]:
     if missing and len(forms) == 1:
         forms.append(forms[0].replace("\0", ""))
         for _ in range(3):
-            forms.append(_decoded(forms[-1]))
+            forms.append(_decoded(forms[-1]).lower())  # an escape may stand for a capital letter
     return [word for word in missing if not any(word in form for form in forms)]
 
 
