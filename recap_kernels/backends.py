@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import logging
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from recap_kernels.plan import Clip, StatsPlan
+
+LOG = logging.getLogger(__name__)
 
 BackendName = Literal["auto", "triton", "cuda", "cpu", "reference"]
 
@@ -119,6 +122,8 @@ def choose(name: str, operation: str, device: str) -> Any:
     for candidate in AUTO.get(device, ()) if name == "auto" else (name,):
         reason = unavailable(candidate, device)
         if not reason and hasattr(_module(candidate), operation):
+            if reasons:
+                _say_once("; ".join(reasons))
             return _module(candidate)
         reasons.append(f"backend {candidate!r}: {reason or f'has no {operation}'}")
     raise ValueError("; ".join(reasons) or f"no backend for tensors on {device!r}")
@@ -140,6 +145,12 @@ def unavailable(name: str, device: str) -> str:
         return str(_module(name).unavailable(device))
     except ImportError as err:
         return f"cannot be imported: {err}"
+
+
+@cache
+def _say_once(reasons: str) -> None:
+    """Log why a slower backend answers."""
+    LOG.warning("%s; a slower backend takes its place", reasons)
 
 
 @cache

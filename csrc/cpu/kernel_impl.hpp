@@ -164,7 +164,7 @@ bool pack(const Pass& pass, int start, int end) {
         for (int i = 0; i < PANEL; i += 4) {
             f4 a = widen(token[i] + d), b = widen(token[i + 1] + d);
             f4 c = widen(token[i + 2] + d), e = widen(token[i + 3] + d);
-            poison += (a - a) + (b - b) + (c - c) + (e - e);
+            poison += a * 0.0f + b * 0.0f + c * 0.0f + e * 0.0f;
             f4 ab0 = RECAP_SHUFFLE(a, b, 0, 4, 1, 5), ab1 = RECAP_SHUFFLE(a, b, 2, 6, 3, 7);
             f4 ce0 = RECAP_SHUFFLE(c, e, 0, 4, 1, 5), ce1 = RECAP_SHUFFLE(c, e, 2, 6, 3, 7);
             f4 column[4] = {

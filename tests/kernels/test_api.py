@@ -272,3 +272,19 @@ from recap_kernels import plan, reference
 print(callable(plan), callable(reference))
 """
     assert run_python(code) == "True True"
+
+
+def test_a_missing_cpu_module_falls_back_to_the_reference_and_says_so_once() -> None:
+    code = """
+import logging, sys
+sys.modules["recap_kernels._cpu"] = None
+logging.basicConfig(stream=sys.stdout, format="%(message)s")
+import torch
+from recap_kernels import attn_stats, plan
+turn = plan(torch.tensor([3]), 4)
+for _ in range(2):
+    print(float(attn_stats(torch.zeros(1, 1, 4), torch.zeros(4, 1, 4), turn).rho.sum()))
+"""
+    first, *sums = run_python(code).splitlines()
+    assert first.startswith("backend 'cpu': is not built")
+    assert sums == ["1.0", "1.0"]
