@@ -118,7 +118,7 @@ def choose(name: str, operation: str, device: str) -> Any:
     if name != "auto" and name not in MODULES:
         wanted = ", ".join(("auto", *MODULES))
         raise ValueError(f"backend must be one of {wanted}; got {name!r}")
-    reasons = []
+    reasons: list[str] = []
     for candidate in AUTO.get(device, ()) if name == "auto" else (name,):
         reason = unavailable(candidate, device)
         if not reason and hasattr(_module(candidate), operation):
