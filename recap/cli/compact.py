@@ -149,7 +149,7 @@ def report_lines(compaction: Compaction, size: int) -> list[Element]:
         lines.append(
             Line(
                 "  no history: all of it is the current turn, which stays as it is; give the next "
-                "request with --request",
+                "request with --request, or compact within the turn with --set mode=epoch",
                 "bad",
             )
         )
