@@ -106,10 +106,11 @@ def command(
 
 def headline(report: Report, seconds: float) -> str:
     """Return the one line that says what was done."""
-    return (
-        f"{number(report.kept_chars)} of {number(report.history_chars)} characters kept in "
-        f"{milliseconds(seconds)}, no model call, {standing(report)}"
-    )
+    kept, live = number(report.kept_chars), number(report.history_chars)
+    what = f"{kept} of {live} characters kept"
+    if report.kept_chars > report.history_chars:  # what a client had compacted away is back
+        what = f"{kept} characters kept, the live history has {live},"
+    return f"{what} in {milliseconds(seconds)}, no model call, {standing(report)}"
 
 
 def standing(report: Report) -> str:
@@ -128,8 +129,8 @@ def report_lines(compaction: Compaction, size: int) -> list[Element]:
         f"{report.revived_blocks} from before a native compaction",
         f"  budget      {number(report.budget_chars)} characters, policy {report.policy}, "
         f"retention {percent(float(compaction.selection.retention))}",
-        f"  protected   {number(report.protected_chars)} characters, "
-        f"{percent(report.protected_share)} of the budget",
+        f"  protected   {number(report.protected_chars)} characters"
+        + (f", {percent(report.protected_share)} of the budget" if report.budget_chars else ""),
         f"  besides     {counted(report.current_chars, 'character')} of the current turn, "
         f"{number(report.fixed_chars)} of fixed text, "
         f"{counted(report.markers, 'marker')} of {number(report.marker_chars)}",

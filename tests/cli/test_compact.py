@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import pty
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import recap
+from recap.cli.compact import headline
 from recap.session import compact_transcript
 from recap.transcript.check import check
 from recap.transcript.formats import open_log
@@ -330,3 +333,10 @@ def test_a_result_over_a_limit_of_the_provider_is_written_and_said(
     assert result.json()[-1]["content"] == blocks
     assert "too large for Anthropic Messages (cache-markers)" in result.err
     assert "valid for" not in cli("compact", "list.json", "--dry-run").out
+
+
+def test_more_than_the_live_history_is_not_said_to_be_a_part_of_it() -> None:
+    report = recap.compact([{"role": "user", "content": "hello"}], "go on").report
+    assert headline(report, 0.01).startswith("5 of 5 characters kept in 10 ms, no model call")
+    grown = dataclasses.replace(report, kept_chars=7, history_chars=5)
+    assert headline(grown, 0.01).startswith("7 characters kept, the live history has 5, in 10 ms")
