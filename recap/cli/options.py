@@ -87,7 +87,7 @@ class Wanted:
         if self.request_file:
             name = self.request_file
             read["the request file"] = None if name == STDIN else Path(name)
-        return read
+        return read | self.state.inputs
 
     @property
     def asked(self) -> str:

@@ -52,6 +52,14 @@ class State:
         place = Place(self.place)
         return place.database.exists() or has_remains(place)
 
+    @property
+    def inputs(self) -> dict[str, Path | None]:
+        """The files of the store that no output may be, by what they are."""
+        from recap.store.files import Place
+
+        place = Place(self.place)
+        return {"the store": place.database, "the secret of the store": place.secret}
+
     @contextmanager
     def session(
         self,

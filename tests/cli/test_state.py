@@ -206,6 +206,15 @@ def test_prices_of_the_settings_file_are_used_and_checked(cli: Cli, demo: Path) 
         assert "recap.toml: prices.'demo-*': unknown key 'outptu'" in result.err
 
 
+@pytest.mark.parametrize("name", ["recap.db", "secret"])
+def test_the_store_is_no_output(cli: Cli, demo: Path, name: str) -> None:
+    kept(cli, "observe", str(demo))
+    before = (cli.folder / HOME / name).read_bytes()
+    result = kept(cli, "compact", str(demo), "--request", "go on", "-o", f"{HOME}/{name}")
+    assert (result.status, result.err.count("\n")) == (2, 1)
+    assert (cli.folder / HOME / name).read_bytes() == before
+
+
 def test_doctor_names_the_store(cli: Cli, tmp_path: Path) -> None:
     assert str(tmp_path / HOME) in kept(cli, "doctor", "--json").json()["store"]["folder"]
     (tmp_path / HOME).mkdir()
