@@ -33,7 +33,7 @@ from recap.cli.output import (
     working,
 )
 from recap.cli.state import State, state_options
-from recap.errors import UsageError
+from recap.errors import StoreError, UsageError, shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -106,6 +106,8 @@ def _show_stored(state: State, as_json: bool) -> None:
     if not state.is_kept:
         raise UsageError("--no-store uses nothing kept: give a SESSION")
     rows: list[SessionRow] = []
+    if state.folder is not None and not state.is_made:
+        raise StoreError(f"there is no store in {shown_path(state.folder)}")
     if state.is_made:
         with state.opened() as store:
             rows = store.sessions(store.key("tenant", ""))

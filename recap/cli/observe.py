@@ -76,7 +76,7 @@ def sessions_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add SESSIONS, --latest and --format; the command gets ``named: Named``."""
 
     @click.argument("sessions", nargs=-1)
-    @click.option("--latest", is_flag=True, help="Take the newest session of Claude Code.")
+    @click.option("--latest", is_flag=True, help="Take the newest session of any agent.")
     @click.option("--format", "format_name", metavar="NAME", help="Format; detected by default.")
     @functools.wraps(function)
     def wrapped(

@@ -227,8 +227,11 @@ def selection_options(function: Callable[..., Any]) -> Callable[..., Any]:
             given.pop("selection"),
             given.pop("state"),
         )
-        if wanted.selection is not None and (wanted.graph_file or wanted.pins):
-            raise UsageError("--selection shows what was kept; it takes no --graph and no --pin")
+        shaping = [name for name in ("retention", "policy") if named[name] is not None]
+        if wanted.selection is not None and (wanted.graph_file or wanted.pins or shaping):
+            raise UsageError(
+                "--selection shows what was kept; it takes no --retention, --policy, --pin or --graph"
+            )
         return function(wanted=wanted, **given)
 
     return wrapped

@@ -120,15 +120,24 @@ NO_STATE = State(None, is_kept=False)
 """Keeps nothing, and uses nothing kept."""
 
 
+def _folder_of(name: str | None) -> Path | None:
+    if name is not None and not name.strip():
+        raise UsageError("--store takes a folder")
+    return Path(name) if name is not None else None
+
+
+_folder = click.option(
+    "--store", "folder", metavar="DIR", help="Folder of the store; see docs/store.md."
+)
+
+
 def folder_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add --store alone, for commands about the store itself; the command gets ``state``."""
 
-    @click.option(
-        "--store", "folder", metavar="DIR", help="Folder of the store; see docs/store.md."
-    )
+    @_folder
     @functools.wraps(function)
     def wrapped(folder: str | None, **given: Any) -> Any:
-        return function(state=State(Path(folder) if folder else None, is_kept=True), **given)
+        return function(state=State(_folder_of(folder), is_kept=True), **given)
 
     return wrapped
 
@@ -136,17 +145,12 @@ def folder_option(function: Callable[..., Any]) -> Callable[..., Any]:
 def state_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add --store and --no-store; the command gets ``state: State``."""
 
-    @click.option(
-        "--store", "folder", metavar="DIR", help="Folder of the store; see docs/store.md."
-    )
+    @_folder
     @click.option("--no-store", is_flag=True, help="Keep nothing, and use nothing kept.")
     @functools.wraps(function)
     def wrapped(folder: str | None, no_store: bool, **given: Any) -> Any:
         if folder is not None and no_store:
             raise UsageError("give one of --store and --no-store")
-        if folder is not None and not folder.strip():
-            raise UsageError("--store takes a folder")
-        state = State(Path(folder) if folder else None, not no_store)
-        return function(state=state, **given)
+        return function(state=State(_folder_of(folder), not no_store), **given)
 
     return wrapped

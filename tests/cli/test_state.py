@@ -220,3 +220,20 @@ def test_doctor_names_the_store(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / HOME).mkdir()
     (tmp_path / HOME / "recap.db").write_bytes(b"scribbled")
     assert kept(cli, "doctor").status == 1
+
+
+@pytest.mark.parametrize(
+    "extra", [("--retention", "0.5"), ("--policy", "paper"), ("--pin", "0"), ("--graph", "g")]
+)
+def test_what_an_earlier_selection_cannot_change_is_refused(
+    cli: Cli, tmp_path: Path, extra: tuple[str, str]
+) -> None:
+    path = session(tmp_path / "s.json")
+    kept(cli, "compact", path)
+    assert kept(cli, "compact", path, "--selection=-1", *extra).status == 2
+
+
+def test_a_folder_that_is_no_store_is_named(cli: Cli, tmp_path: Path) -> None:
+    assert cli("graph", "--store", "typo").status == 1
+    assert cli("verify", "--store", "").status == 2
+    assert list(tmp_path.iterdir()) == []
