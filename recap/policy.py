@@ -28,8 +28,9 @@ Reason = Literal[
     "warm",  # the cache is good
     "fixed",  # the epoch is not over
     "unknown",  # nothing is known of the cache: no response was seen yet
-    "idle",  # the last response is older than the cache lives
+    "idle",  # the last response is further away than the cache lives
     "cache_fell",  # the vendor reported fewer cached tokens than before
+    "settings",  # what was served before was selected under others
     "cold_resume",  # the client says that nothing is cached
     "near_limit",  # the window is nearly full
     "epoch",  # the prompt has grown enough
@@ -51,6 +52,7 @@ class Moment:
         has_graph: A graph of the session exists.
         has_selection: A selection of this very turn (and epoch, in mode epoch) is stored.
         has_previous: A selection of an earlier turn or epoch of this session is stored.
+        is_other_settings: Selections are stored, all under other settings or with other pins.
         is_whole_turn: A request of this turn has gone out untouched.
         is_root_changed: The root differs from that of the requests before under the same id.
         is_cold_resume: The client says that it resumed and nothing is cached.
@@ -74,6 +76,7 @@ class Moment:
     has_graph: bool = False
     has_selection: bool = False
     has_previous: bool = False
+    is_other_settings: bool = False
     is_whole_turn: bool = False
     is_root_changed: bool = False
     is_cold_resume: bool = False
@@ -171,7 +174,8 @@ def _at_epoch(moment: Moment, settings: Settings) -> Step:
 def _is_due(prompt: int | None, epoch: int | None, settings: Settings) -> bool:
     if prompt is None or prompt <= settings.epoch_start_tokens:
         return False
-    return epoch is None or prompt - epoch >= settings.epoch_step_tokens
+    # A prompt that shrank as much was rewritten by the client: nothing of it is cached.
+    return epoch is None or abs(prompt - epoch) >= settings.epoch_step_tokens
 
 
 def _cold(moment: Moment, settings: Settings) -> Reason | None:
@@ -182,8 +186,11 @@ def _cold(moment: Moment, settings: Settings) -> Reason | None:
         return "cold_resume"
     if moment.last_response is None:
         return "unknown"
+    if moment.is_other_settings:
+        return "settings"
     life = settings.idle_ttl if moment.cache_life is None else moment.cache_life
-    if moment.now - moment.last_response > life:
+    # A response from the future was noted by another clock: it proves no warm cache either.
+    if abs(moment.now - moment.last_response) > life:
         return "idle"
     return "cache_fell" if _fell(moment.cached, moment.cached_before) else None
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from recap.errors import InputError
+from recap.config import parse_retention
+from recap.errors import InputError, UsageError
 from recap.graph.state import align
 from recap.select.policies import recipe_of
 from recap.select.relevance import known_terms, relevance
@@ -31,6 +32,9 @@ SINCE = "since"
 """Rule of a block that came after the selection it is served with."""
 
 _ID = re.compile(r"[0-9a-f]{16}")
+_FIRST_KEPT = RULES.index("protected:user")
+_MOST = 1 << 53
+"""Counts above this are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +135,18 @@ def decode(data: bytes) -> Kept:
         stored = msgspec.msgpack.decode(data, type=_Stored)
         ids = tuple(stored.ids.hex(" ", ID_BYTES).split())
         rules = tuple(stored.names[code] for code in stored.codes)
-        is_sound = (
-            stored.version == VERSION
-            and len(ids) == len(rules) <= max(stored.blocks, 0)
-            and all(map(_ID.fullmatch, ids))
-            and set(rules) <= set(RULES)
-        )
-    except (msgspec.MsgspecError, ValueError, TypeError, IndexError) as err:
+        recipe_of(stored.policy)
+        parse_retention(stored.retention)
+    except (msgspec.MsgspecError, UsageError, ValueError, TypeError, IndexError) as err:
         raise InputError("not a kept set this release can read; it is selected anew") from err
+    is_sound = (
+        stored.version == VERSION
+        and len(ids) == len(rules) <= stored.blocks
+        and all(map(_ID.fullmatch, ids))
+        and set(rules) <= set(RULES[_FIRST_KEPT:])
+        and (not stored.last_id or _ID.fullmatch(stored.last_id))
+        and all(0 <= n < _MOST for n in (stored.blocks, stored.budget_chars, stored.prompt_chars))
+    )
     if not is_sound:
         raise InputError("not a kept set this release can read; it is selected anew")
     return Kept(
@@ -179,7 +187,9 @@ def again(
     elif extend:
         is_since = np.arange(len(table)) > _end(kept, position)
         rule[is_since & (rule == 0)] = RULES.index(SINCE)
-    is_kept = rule >= RULES.index("protected:user")
+    # A history that was rewritten holds words the kept set never saw; a person's are never left out.
+    rule[table.is_user & table.is_active & (rule < _FIRST_KEPT)] = _FIRST_KEPT
+    is_kept = rule >= _FIRST_KEPT
     budget = table.active_chars if kept.is_whole else kept.budget_chars
     cost = int(table.cost_chars[is_kept].sum())
     return Selection(
@@ -204,13 +214,14 @@ def again(
 
 
 def _end(kept: Kept, position: dict[str, int]) -> int:
-    """Return the index of the last block of the history the kept set was made from."""
+    """Return the index of the last block of the history the kept set was made from.
+
+    Where that block is gone the history was rewritten from somewhere on: what follows the last kept
+    block that is still there counts as new.
+    """
     if kept.last_id in position:
         return position[kept.last_id]
-    known = [position[block_id] for block_id in kept.ids if block_id in position]
-    return (
-        max([kept.blocks - 1, *known]) if kept.blocks <= len(position) else max(known, default=-1)
-    )
+    return max((position[id] for id in kept.ids if id in position), default=-1)
 
 
 def _is_protected(rule: np.ndarray[tuple[int], np.dtype[np.int8]]) -> BoolArray:

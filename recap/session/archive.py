@@ -17,8 +17,8 @@ from recap.blocks.alignment import NOT_KNOWN, align_blocks, block_keys
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from recap.blocks.alignment import Alignment
-    from recap.blocks.segment import Segmentation
+    from recap.blocks.alignment import Alignment, BlockKey
+    from recap.blocks.segment import Block, Segmentation
     from recap.session.moment import Moment
     from recap.transcript.model import Message
 
@@ -48,35 +48,59 @@ def restored(moment: Moment, whole: Segmentation, archive: Archive) -> Moment:
     ids = [block.id for block in whole.blocks[:size]]
     if ids == [block.id for block in known]:
         return moment
-    is_new_root = moment.session.root != archive.root
-    alignment = align_blocks(
-        block_keys(archive.messages, known),
-        block_keys(moment.messages, whole.blocks),
-        is_new_root=is_new_root,
+    old_keys = block_keys(archive.messages, known)
+    new_keys = block_keys(moment.messages, whole.blocks)
+    is_compacted = moment.session.root != archive.root and bool(
+        _summaries(moment.messages) - _summaries(archive.messages)
     )
-    is_other = is_new_root and not _is_continued(moment, alignment)
-    if is_other or not alignment.condensed:
+    alignment = align_blocks(old_keys, new_keys, is_new_root=is_compacted)
+    condensed: Sequence[int] = alignment.condensed
+    if not is_compacted:
+        last = _last_proof(old_keys, new_keys, alignment)
+        anchored = _anchored(known, alignment)
+        missing = sorted((*alignment.condensed, *alignment.rewound))
+        condensed = [old for old in missing if old < last or old in anchored]
+    if not condensed:
         return moment
-    return _inserted(moment, _places(archive, whole, alignment))
+    return _inserted(moment, _places(archive, whole, alignment, condensed))
 
 
-def _is_continued(moment: Moment, alignment: Alignment) -> bool:
-    """Return True when a list with another root goes on the session: it shares or sums it up."""
-    shares = any(index != NOT_KNOWN for index in alignment.continues)
-    return shares or any(
-        part.author == "summary" for message in moment.messages for part in message.parts
-    )
+def _anchored(known: Sequence[Block], alignment: Alignment) -> set[int]:
+    """Return the blocks condensed before whose next live block is still there."""
+    matched = set(alignment.continues)
+    anchor, found = NOT_KNOWN, set()
+    for old in range(len(known) - 1, -1, -1):
+        if known[old].is_active:
+            anchor = old
+        elif anchor != NOT_KNOWN and anchor in matched:
+            found.add(old)
+    return found
+
+
+def _summaries(messages: Sequence[Message]) -> set[bytes]:
+    """Return the hashes of the summaries that the client made itself."""
+    return {p.digest for m in messages for p in m.parts if p.author == "summary"}
+
+
+def _last_proof(old: Sequence[BlockKey], new: Sequence[BlockKey], alignment: Alignment) -> int:
+    """Return the last known block that proves that history goes on behind what is missing.
+
+    That takes a tool call with the same id: an agent says "Done." again after a turn was taken back.
+    """
+    pairs = ((place, at) for at, place in enumerate(alignment.continues) if place != NOT_KNOWN)
+    proofs = (place for place, at in pairs if set(old[place].calls) & set(new[at].calls))
+    return max(proofs, default=NOT_KNOWN)
 
 
 def _places(
-    archive: Archive, whole: Segmentation, alignment: Alignment
+    archive: Archive, whole: Segmentation, alignment: Alignment, condensed: Sequence[int]
 ) -> list[tuple[int, Message]]:
     """Return the missing messages with the index they go before, in their old order."""
     new_of = {old: new for new, old in enumerate(alignment.continues) if old != NOT_KNOWN}
     matched = sorted(new_of)
     taken = {ref.message for old in matched for ref in archive.whole.blocks[old].refs}
     places: dict[int, int] = {}
-    for old in alignment.condensed:
+    for old in condensed:
         after = bisect_left(matched, old)
         at = 0
         if after < len(matched):

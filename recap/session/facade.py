@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from recap import policy as policies
 from recap.config import Settings
 from recap.economics import PRICES, Usage, cache_life, calibrated, usage_of
-from recap.errors import StoreError, UsageError
+from recap.errors import StoreError, UsageError, shown
 from recap.session.known import Memory, Remembered, known_of
 from recap.session.moment import moment_of
 from recap.session.past import Past
 from recap.session.pipeline import compact_transcript, demand
 from recap.session.reading import GrowingList
-from recap.session.shelf import Volatile
+from recap.session.shelf import Shelf, Volatile
 from recap.session.undo import Served, as_it_was, one_of, turn_starts
 from recap.session.visit import Visit
 from recap.store import Store
+from recap.transcript.items import PLAIN_TEXT
 from recap.transcript.model import Transcript, canonical_json, digest
 from recap.turns import SessionKey
 
@@ -34,9 +36,12 @@ if TYPE_CHECKING:
     from recap.session.known import Known, Prior
     from recap.session.moment import Moment
     from recap.session.report import Compaction
-    from recap.session.shelf import Shelf
     from recap.store import SessionRow
     from recap.transcript.model import Dialect, Json
+
+
+LATEST = 1e11
+"""Times from this one on, seconds, are none (the year 5138); milliseconds are above it."""
 
 
 class Session:
@@ -94,11 +99,15 @@ class Session:
         if store is None:
             self._shelf: Shelf = Volatile(clock)
         elif isinstance(store, str | Path):
-            self._shelf = self._owned = Store.open(Path(store), clock=clock)
-        else:
+            self._shelf = self._owned = Store.open(_folder(store), clock=clock)
+        elif isinstance(store, Shelf):
             self._shelf = store
+        else:
+            raise UsageError(f"store must be a store, or the folder of one, got {shown(store)}")
         self._past = Past(self._shelf, self._named, label or id)
         self._list = GrowingList()
+        # What a list showed once holds for a later one of plain texts, as after a native compaction.
+        self._dialect: Dialect | Literal[""] = ""
         self.failure: StoreError | None = None
 
     def close(self) -> None:
@@ -184,7 +193,15 @@ class Session:
         done = visit.judged(served(), self._prices)
         if visit.is_overruled:
             done = visit.judged(served(), self._prices)
-        return self._kept(done, visit) if keep else done
+        if keep and not self._keep(done, visit):
+            done = visit.judged(served(), self._prices)
+        if keep:
+            self._past.served_chars = done.report.prompt_chars
+            self._has_selected = visit.step.action == "select"
+        if self.failure is not None and keep:
+            notes = {**done.report.notes, "not-saved": 1}
+            done = replace(done, report=replace(done.report, notes=notes))
+        return done
 
     def observe(
         self,
@@ -224,13 +241,15 @@ class Session:
             at: Unix time of the response, seconds; now if None.
 
         Raises:
-            UsageError: ``usage`` is no usage of a known vendor.
+            UsageError: ``usage`` is no usage of a known vendor, or ``at`` no time.
             StoreError: It cannot be saved.
         """
         tokens = usage if isinstance(usage, Usage) else usage_of(usage)
         if tokens is None:
             raise UsageError("usage must be the usage object of a response, as the vendor sends it")
         when = self._clock() if at is None else at
+        if not (isinstance(when, (int, float)) and 0 <= when < LATEST):  # type: ignore[redundant-expr]
+            raise UsageError(f"at must be a Unix time in seconds, got {shown(at)}")
         row = self._past.row
         # After a selection of ours the cache holds less, which says nothing about its age.
         self._cached_before = row.cached_tokens if row and not self._has_selected else None
@@ -309,22 +328,28 @@ class Session:
     ) -> Transcript:
         if isinstance(messages, Transcript):
             return messages
-        return self._list.read(messages, dialect)
+        transcript = self._list.read(messages, dialect)
+        if dialect != "auto":
+            return transcript
+        if transcript.evidence != PLAIN_TEXT:
+            self._dialect = transcript.dialect
+        elif self._dialect not in ("", transcript.dialect):
+            return self._list.read(messages, self._dialect)
+        return transcript
 
-    def _kept(self, done: Compaction, visit: Visit) -> Compaction:
-        """Save what was learned; a result is never lost to a store that cannot be written."""
+    def _keep(self, done: Compaction, visit: Visit) -> bool:
+        """Save what was learned; a result is never lost to a store that cannot be written.
+
+        False when another process gave the turn something else at the same time: that is served.
+        """
         self.failure = None
-        self._past.served_chars = done.report.prompt_chars
-        self._has_selected = visit.step.action == "select"
         if visit.step.reason == "off":
-            return done
+            return True
         try:
-            self._past.keep(done.known, visit.kept_set(done))
+            return self._past.keep(done.known, visit.kept_set(done))
         except StoreError as err:
             self.failure = err
-            notes = {**done.report.notes, "not-saved": 1}
-            return replace(done, report=replace(done.report, notes=notes))
-        return done
+            return True
 
 
 class _Observing(Memory):
@@ -348,6 +373,18 @@ class _Again(Memory):
     def kept(self, known: Known) -> Remembered:
         """Return the kept set."""
         return Remembered(self._kept, extend=False)
+
+
+def _folder(store: Path | str) -> Path:
+    """Return the folder that is named; UsageError for what names none."""
+    try:
+        folder = Path(store).expanduser()
+        named = os.fsencode(folder)
+    except (ValueError, RuntimeError) as err:  # a lone surrogate; a home that nobody has
+        raise UsageError(f"store names no folder: {shown(store)}") from err
+    if not str(store).strip() or b"\0" in named:
+        raise UsageError(f"store names no folder: {shown(store)}")
+    return folder
 
 
 def _settings_key(settings: Settings, policy: str, pins: Sequence[str]) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from recap.session.shelf import Shelf
     from recap.turns import SessionKey
 
+LABEL_CHARS = 1000
+"""Characters of a label, or a sub-agent's name, that are kept."""
+
 SAVE_ATTEMPTS = 100
 """Times a row is loaded and changed again when other processes save it first."""
 
@@ -41,7 +45,7 @@ class Past:
     def __init__(self, shelf: Shelf, named: SessionKey, label: str) -> None:
         self._shelf = shelf
         self._named = named
-        self._label = label
+        self._label = _label(label, named.agent)
         self._tenant = shelf.key("tenant", named.tenant)
         self._row: SessionRow | None = None
         self._prior: Prior | None = None
@@ -58,22 +62,22 @@ class Past:
         """Return what was known of the session before a moment, and take its row."""
         session = moment.session
         id = self._shelf.key("session", session.id, session.agent, session.root, _OBSERVER)
-        if self._row is None or self._row.id != id:
-            self._row = self._shelf.load_session(self._tenant, id) or self._new_row(id, format)
-            return self._prior or self._stored_prior(self._row)
+        # Loaded each time: another process may have seen a response, or removed the session.
+        self._row = self._shelf.load_session(self._tenant, id) or self._new_row(id, format)
         return self._prior or self._stored_prior(self._row)
 
     def kept(self, turn_key: str, settings_key: bytes) -> Kept | None:
         """Return what a turn was given under these settings."""
         if self._row is None or not turn_key:
             return None
-        found = self._shelf.load_selection(self._tenant, self._row.id, self._turn(turn_key))
-        return _same(found, settings_key)
+        turn = self._turn(turn_key, settings_key)
+        return _same(self._shelf.load_selection(self._tenant, self._row.id, turn), settings_key)
 
-    def latest(self, settings_key: bytes) -> Kept | None:
-        """Return what the last turn was given, if that was under these settings."""
+    def latest(self, settings_key: bytes) -> tuple[Kept | None, bool]:
+        """Return what the last turn under these settings was given, and whether others were used."""
         rows = self._rows()
-        return _same(rows[0], settings_key) if rows else None
+        found = next((row for row in rows if row.key == settings_key), None)
+        return _same(found, settings_key), bool(rows)
 
     def selections(self) -> list[tuple[SelectionRow, Kept]]:
         """Return what turns were given, newest first; those of another release are left out."""
@@ -82,24 +86,37 @@ class Past:
 
     def is_of(self, row: SelectionRow, turn_key: str) -> bool:
         """Return True when a selection was made for a turn."""
-        return self._turn(turn_key) == row.turn_key
+        return self._turn(turn_key, row.key) == row.turn_key
 
     def _rows(self) -> list[SelectionRow]:
         return self._shelf.selections(self._tenant, self._row.id) if self._row else []
 
-    def keep(self, known: Known, kept: Kept | None) -> None:
+    def keep(self, known: Known, kept: Kept | None) -> bool:
         """Save what is known now, and what the turn was given if that is new.
+
+        Returns:
+            False when another process was first and gave the turn something else: that stays.
 
         Raises:
             StoreError: It cannot be saved; what this process knows is known on.
         """
         self._prior = known.prior
         selection = self._selection_row(known, kept)
+        self._save(known, selection)
+        if selection is None:
+            return True
+        found = self._shelf.load_selection(selection.tenant, selection.session, selection.turn_key)
+        return found is None or found.key != selection.key or found.kept == selection.kept
+
+    def _save(self, known: Known, selection: SelectionRow | None) -> None:
         row = self._row
         if row is not None and not _adds(known, row) and row.rev:
-            if selection is not None:
+            if selection is None:
+                return
+            with suppress(ConflictError):  # the session was removed: it is saved anew
                 self._shelf.put_selection(replace(selection, graph_rev=row.rev))
-            return
+                return
+            self._row = replace(row, rev=0, observed_key="")
         index = self._index_of(known)
         graph = encode(known.settled)
 
@@ -169,7 +186,8 @@ class Past:
 
     def _new_row(self, id: bytes, format: str) -> SessionRow:
         """Return a row not saved yet; it continues the session that had the client's id before."""
-        parent = self._row.id if self._row and self._row.rev else None
+        before = self._row
+        parent = before.id if before and before.rev and before.id != id else None
         label = self._label
         if parent is None and self._named.id:
             rows = self._shelf.sessions(self._tenant)
@@ -182,16 +200,22 @@ class Past:
         return SelectionRow(
             tenant=self._tenant,
             session=self._row.id,
-            turn_key=self._turn(known.moment.turn_key),
+            turn_key=self._turn(known.moment.turn_key, kept.settings_key),
             key=kept.settings_key,
             kept=kept_sets.encode(kept),
         )
 
-    def _turn(self, turn_key: str) -> bytes:
-        return self._shelf.key("turn", turn_key)
+    def _turn(self, turn_key: str, settings_key: bytes) -> bytes:
+        """Return the id of a selection: a turn has one for each settings it was asked for with."""
+        return self._shelf.key("turn", turn_key, settings_key)
 
 
 _OBSERVER = NOTHING.graph.observer
+
+
+def _label(label: str, agent: str) -> str:
+    """Return what people know a session by: that of a sub-agent is not its main agent's."""
+    return f"{label[:LABEL_CHARS]} {agent[:LABEL_CHARS]}" if agent else label[:LABEL_CHARS]
 
 
 def _adds(known: Known, row: SessionRow) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from recap.transcript.items import dialect_of
+from recap.transcript.items import PLAIN_TEXT, dialect_of
 from recap.transcript.lists import read_messages
 from recap.transcript.model import HUMAN_AUTHORS, digest
 from recap.transcript.signs import sign_of
@@ -49,6 +49,8 @@ class GrowingList:
             transcript = read_messages(messages, dialect)
         else:
             transcript = _joined(known, read_messages(messages[start:], known.dialect), start)
+            if known.evidence == PLAIN_TEXT and (sign := sign_of(messages[start:])):
+                transcript = replace(transcript, evidence=sign[1])
         self._asked, self._items, self._prints = dialect, tuple(messages), prints
         self._transcript = transcript
         return transcript

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from recap.transcript.model import digest
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 VOLATILE_SELECTIONS = 64
 
 
+@runtime_checkable
 class Shelf(Protocol):
     """What a session needs of a store; ``recap.store.Store`` is one."""
 

@@ -54,7 +54,7 @@ class Visit(Memory):
     def kept(self, known: Known) -> Remembered | None:
         """Return what is served again by the policy's decision; None: select."""
         own = self._past.kept(known.moment.turn_key, self._settings_key)
-        latest = self._past.latest(self._settings_key)
+        latest, is_selected = self._past.latest(self._settings_key)
         row = self._past.row
         ratio = row.chars_per_token if row else None
         tokens = tokens_of(known.prompt_chars, ratio)
@@ -66,6 +66,7 @@ class Visit(Memory):
             has_graph=True,
             has_selection=own is not None,
             has_previous=latest is not None,
+            is_other_settings=is_selected and latest is None,
             is_whole_turn=own is not None and own.is_whole,
             is_root_changed=bool(row and row.parent and not row.rev),
             is_near_limit=is_near_limit(tokens_of(served, ratio), self._settings),
@@ -78,7 +79,8 @@ class Visit(Memory):
         if self.step.action == "select":
             return None
         if self.step.action == "reuse" and own is not None:
-            return Remembered(own, extend=False)
+            # An epoch's selection is made in an open turn: its request is history one step later.
+            return Remembered(own, extend=self._settings.mode == "epoch")
         if self.step.action == "extend" and latest is not None:
             return Remembered(latest, extend=True)
         return Remembered(self._whole(), extend=True)
@@ -115,7 +117,7 @@ class Visit(Memory):
         facts = self._facts
         is_alive = (
             facts.last_response is not None
-            and facts.now - facts.last_response <= self._settings.idle_ttl
+            and abs(facts.now - facts.last_response) <= self._settings.idle_ttl
             and not facts.is_cold_resume
         )
         return Change(

@@ -49,6 +49,10 @@ def is_message_list(document: Json) -> bool:
     )
 
 
+PLAIN_TEXT = "messages of plain text"
+"""What decided the dialect of a list that shows none."""
+
+
 def dialect_of(document: Json) -> tuple[Dialect, str]:
     """Return the dialect of a message list or request document, and what decided it.
 
@@ -66,7 +70,7 @@ def dialect_of(document: Json) -> tuple[Dialect, str]:
         return "anthropic", "a system field beside the messages"
     if any(isinstance(each, dict) and each.get("role") == "system" for each in messages):
         return "openai", "a system message in the list"
-    return "openai", "messages of plain text"
+    return "openai", PLAIN_TEXT
 
 
 def _is_text(value: Json) -> bool:

@@ -89,3 +89,49 @@ def test_turn_keys_do_not_depend_on_the_archive() -> None:
         session.compact(messages, "next")
         done = session.compact(condensed)
     assert done.report.turn_key == recap.compact(condensed).report.turn_key
+
+
+def test_a_native_compaction_to_plain_texts_keeps_the_dialect() -> None:
+    with Session("s") as session:
+        session.compact(history(), "next")
+        done = session.compact([ask(f"{SUMMARY} All is done."), ask("and now")], retention="0.9")
+    assert done.report.dialect == "anthropic"
+    assert recap.check(done.messages, "anthropic") == []
+
+
+def test_a_reply_said_again_brings_nothing_back_that_was_taken_back() -> None:
+    done = {"role": "assistant", "content": "Done."}
+    messages = [*history(2), ask("remove everything"), done, ask("thanks"), done]
+    sure = {"role": "assistant", "content": "Sure."}
+    other = [*history(2), ask("keep it"), sure, ask("all"), done, ask("thanks"), done, ask("now")]
+    with Session("s") as session:
+        session.compact(messages, "next")
+        assert "remove everything" not in str(session.compact(other, retention="0.9").messages)
+
+
+def test_what_followed_a_native_compaction_and_was_taken_back_is_gone() -> None:
+    compacted = [ask(f"{SUMMARY} All is done."), {"role": "assistant", "content": "OK"}]
+    with Session("s") as session:
+        session.compact(history(), "next")
+        session.compact([*compacted, ask("remove everything"), *history(9)[-7:]])
+        session.compact(compacted)
+        done = session.compact([*compacted, ask("keep everything")], retention="0.9")
+    assert "remove everything" not in str(done.messages)
+
+
+def test_another_conversation_with_the_same_reply_shares_nothing() -> None:
+    done = {"role": "assistant", "content": "Done."}
+    with Session("s") as session:
+        session.compact([*history(), ask("and this"), done], "next")
+        other = session.compact([ask("What is the capital of France?"), done, ask("thanks")])
+    assert len(other.table) == 2
+
+
+def test_what_a_native_compaction_took_away_lasts_within_the_turn() -> None:
+    compacted = [ask(f"{SUMMARY} All is done."), ask("now module_3.py")]
+    with Session("s") as session:
+        session.compact(history(), "next")
+        first = session.compact(compacted, retention="0.9")
+        second = session.compact([*compacted, *history(9)[-7:-1]], retention="0.9")
+    assert revived(first)
+    assert second.messages[: len(first.messages)] == first.messages

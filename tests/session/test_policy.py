@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,11 +14,15 @@ import recap
 from recap.config import Settings
 from recap.economics import tokens_of
 from recap.errors import StoreError, UsageError
+from recap.select import kept as kept_sets
 from recap.session import Session
+from recap.store import Store
 from tests.testing import conversation
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from recap.store import SelectionRow
 
 USAGE = {"input_tokens": 10, "cache_read_input_tokens": 40_000, "output_tokens": 5}
 SETTINGS = Settings(retention="0.3", context_tokens=None)
@@ -93,6 +98,52 @@ def test_while_the_cache_is_warm_the_served_prefix_only_grows() -> None:
     for before, after in itertools.pairwise(served):
         assert is_prefix(before.messages, after.messages)
         assert recap.check(after.messages, "anthropic") == []
+
+
+def test_selections_of_several_settings_live_side_by_side() -> None:
+    messages = conversation(6)
+    first, second = requests(messages)[-2:]
+    with Session("s", settings=SETTINGS) as session:
+        for end in (first, first + 2):
+            narrow = session.compact(messages[:end])
+            wide = session.compact(messages[:end], retention=0.9)
+        assert (narrow.report.action, wide.report.action) == ("reuse", "reuse")
+        session.responded(USAGE)
+        assert session.compact(messages[:second]).report.action == "extend"
+        other = session.compact(messages[:second], retention=0.5)
+    assert (other.report.action, other.report.reason) == ("select", "settings")
+
+
+def test_a_response_from_the_future_proves_no_warm_cache() -> None:
+    clock = Clock()
+    messages = conversation(6)
+    first, second = requests(messages)[-2:]
+    with Session("s", settings=SETTINGS, clock=clock) as session:
+        session.compact(messages[:first])
+        session.responded(USAGE, clock.now + 1e9)
+        assert session.compact(messages[:second]).report.reason == "idle"
+
+
+@pytest.mark.parametrize("at", [float("nan"), float("inf"), -1, 10**400, "now", 1.8e12])
+def test_a_response_at_no_time_is_refused(at: Any) -> None:
+    with Session("s") as session:
+        session.compact(conversation(2))
+        with pytest.raises(UsageError, match="at must be"):
+            session.responded(USAGE, at)
+
+
+def test_another_process_is_heard_of(tmp_path: Path) -> None:
+    clock = Clock()
+    messages = conversation(6)
+    first, second = requests(messages)[-2:]
+    with (
+        Session("s", store=tmp_path, settings=SETTINGS, clock=clock) as one,
+        Session("s", store=tmp_path, settings=SETTINGS, clock=clock) as other,
+    ):
+        one.compact(messages[:first])
+        other.compact(messages[:first])
+        one.responded(USAGE)
+        assert other.compact(messages[:second]).report.action == "extend"
 
 
 @pytest.mark.parametrize("reason", ["idle", "cache_fell", "cold_resume", "near_limit"])
@@ -176,6 +227,26 @@ def test_an_endless_turn_is_compacted_at_epochs(steps: int, step_tokens: int) ->
     assert len(served[-1].messages) < len(messages)
 
 
+def test_words_of_the_request_an_epoch_began_with_stay() -> None:
+    epochs = SETTINGS.replace(mode="epoch", epoch_start_tokens=50, epoch_step_tokens=9000)
+    messages = [*conversation(3), {"role": "user", "content": "words to keep"}]
+    step = conversation(5)[-7:-5]
+    with Session("s", settings=epochs) as session:
+        assert session.compact(messages).report.action == "select"
+        done = session.compact([*messages, *step])
+        assert done.report.action == "reuse"
+    assert messages[-1] in done.messages
+
+
+def test_an_epoch_begins_when_the_client_shortened_the_prompt() -> None:
+    epochs = SETTINGS.replace(mode="epoch", epoch_start_tokens=50, epoch_step_tokens=1000)
+    messages = conversation(1, steps=40, size=400)
+    with Session("s", settings=epochs) as session:
+        session.compact(messages[:-1])
+        done = session.compact([messages[0], *messages[51:-1]])
+    assert (done.report.action, done.report.reason) == ("select", "epoch")
+
+
 def test_characters_a_token_are_learned_from_what_was_served() -> None:
     messages = conversation(30)
     with Session("s", settings=SETTINGS) as session:
@@ -204,6 +275,41 @@ def test_sixty_four_selections_are_kept(tmp_path: Path) -> None:
         for number in range(70):
             session.compact(messages, f"request {number}")
         assert len(session.selections(messages)) == 64
+
+
+def test_a_session_that_was_removed_is_saved_anew(tmp_path: Path) -> None:
+    messages = conversation(6)
+    with Store.open(tmp_path) as store, Session("s", store=store, settings=SETTINGS) as session:
+        session.compact(messages)
+        assert session.row is not None
+        store.delete_session(session.row.tenant, session.row.id)
+        session.compact(messages, "next")
+        assert session.failure is None
+        assert (session.row.rev, session.row.parent) == (1, None)
+        assert len(session.selections(messages)) == 1
+
+
+def test_what_another_process_gave_the_turn_first_is_served(tmp_path: Path) -> None:
+    messages = conversation(6)
+    with Store.open(tmp_path) as store:
+        with Session("s", store=store, settings=SETTINGS) as session:
+            session.compact(messages[:-8])
+
+        class Overtaken(Store):
+            """A store to which another process writes just before this one does."""
+
+            def put_selection(self, row: SelectionRow, *, durable: bool = True) -> SelectionRow:
+                other = kept_sets.encode(kept_sets.whole("coverage", row.key))
+                store.put_selection(replace(row, kept=other))
+                return store.put_selection(row)
+
+        overtaken = Overtaken(store._place, store._lock, store._secret, store._clock)
+        with Session("s", store=overtaken, settings=SETTINGS) as session:
+            done = session.compact(messages[:-8], "next")
+        overtaken._database.close()
+        with Session("s", store=store, settings=SETTINGS) as session:
+            assert session.compact(messages[:-8], "next").messages == done.messages
+    assert len(done.messages) == len(messages) - 7
 
 
 def test_a_result_is_returned_when_the_store_cannot_be_written(tmp_path: Path) -> None:
