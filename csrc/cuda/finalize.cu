@@ -51,6 +51,7 @@ __device__ State select_digit(const int32_t* histograms, const State* before, in
     __shared__ State selected;
     const int bin = threadIdx.x;
     int count = 0;
+#pragma unroll 16
     for (int part = 0; part < parts; ++part) count += histograms[part * kBins + bin];
     running[bin] = count;
     __syncthreads();

@@ -26,6 +26,7 @@ TOKENS = 2048
 MEAN_BLOCK = 1024
 BINS = 256
 _BINS = tl.constexpr(BINS)
+_STEP = tl.constexpr(16)
 
 
 @triton.jit
@@ -79,9 +80,12 @@ def _selected(histogram_ptr, state_ptr, parts, quantile_bits, FIRST: tl.constexp
     ``max(1, ceil(q * n))`` in float64, q given by its bits.
     """
     bins = tl.arange(0, _BINS)
-    counts = tl.zeros((_BINS,), tl.int32)
-    for part in tl.range(0, parts):
-        counts += tl.load(histogram_ptr + part * _BINS + bins)
+    several = tl.zeros((_STEP, _BINS), tl.int32)
+    for first in tl.range(0, parts, _STEP):
+        part = first + tl.arange(0, _STEP)
+        at = histogram_ptr + part[:, None] * _BINS + bins[None, :]
+        several += tl.load(at, mask=(part < parts)[:, None], other=0)
+    counts = tl.sum(several, axis=0)
     counted = tl.sum(counts, axis=0)
     if FIRST:
         q = tl.cast(quantile_bits, tl.int64).to(tl.float64, bitcast=True)

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 CHUNK = 2048
 """Tokens of one partial sum: enough programs to fill a GPU, a merge short beside them."""
 
-MERGE_BLOCK = 256
+MERGE_BLOCK = 64
+MERGE_STEP = 16
 _LOG2E = tl.constexpr(LOG2E)
 
 
@@ -106,11 +107,11 @@ def lse_partial_kernel(
 @triton.jit
 def lse_merge_kernel(
     peak_ptr, total_ptr, sink_ptr, order_ptr, lse_ptr, rows, kv_heads, parts,
-    G: tl.constexpr, SINK: tl.constexpr, BLOCK: tl.constexpr,
+    G: tl.constexpr, SINK: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr,
 ):  # fmt: skip
     """Write ``lse[row, head]``, natural log: chunks merged in order, then the head's sink.
 
-    A row that sees nothing and has no sink gets -inf.
+    ``STEP`` chunks are loaded at once. A row that sees nothing and has no sink gets -inf.
     """
     head = tl.program_id(1)
     packed = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -118,11 +119,16 @@ def lse_merge_kernel(
     heads = head * G + packed % G
     peak = tl.full((BLOCK,), float("-inf"), tl.float32)
     total = tl.zeros((BLOCK,), tl.float32)
-    for part in tl.range(0, parts):
-        at = (tl.cast(part, tl.int64) * kv_heads + head) * (rows * G) + packed
-        other = tl.load(peak_ptr + at, mask=mask, other=float("-inf"))
-        added = tl.load(total_ptr + at, mask=mask, other=0.0)
-        peak, total = _merge(peak, total, other, added)
+    for first in tl.range(0, parts, STEP):
+        part = first + tl.arange(0, STEP)
+        at = (part.to(tl.int64) * kv_heads + head)[:, None] * (rows * G) + packed[None, :]
+        here = (part < parts)[:, None] & mask[None, :]
+        peaks = tl.load(peak_ptr + at, mask=here, other=float("-inf"))
+        totals = tl.load(total_ptr + at, mask=here, other=0.0)
+        highest = tl.max(peaks, axis=0)
+        base = tl.where(highest == float("-inf"), 0.0, highest)
+        added = tl.sum(totals * tl.exp2(peaks - base[None, :]), axis=0)
+        peak, total = _merge(peak, total, highest, added)
     if SINK:
         sink = tl.load(sink_ptr + heads, mask=mask, other=float("-inf")).to(tl.float32) * _LOG2E
         has_sink = tl.where(sink == float("-inf"), 0.0, 1.0)
@@ -163,6 +169,6 @@ def log_sum_exp(call: AttnCall, shape: Shape, chunk: int = CHUNK) -> Tensor:
     lse_merge_kernel[(triton.cdiv(packed, MERGE_BLOCK), kv_heads)](
         peak, total, lse if call.sinks is None else call.sinks, plan.order, lse,
         rows, kv_heads, parts, G=heads // kv_heads, SINK=call.sinks is not None,
-        BLOCK=MERGE_BLOCK, num_warps=4, enable_fp_fusion=True,
+        BLOCK=MERGE_BLOCK, STEP=MERGE_STEP, num_warps=4, enable_fp_fusion=True,
     )  # fmt: skip
     return lse

@@ -12,53 +12,62 @@ if TYPE_CHECKING:
 
     from recap_kernels.plan import StatsPlan
 
-ROW_BLOCK = 128
-BLOCK_BLOCK = 128
+BLOCK = 128
+"""Rows, or blocks, of one program."""
+
+STEP = 16
+"""Values loaded at once for each of them: loads that wait one for another would set the time."""
 
 
 @triton.jit
 def received_kernel(
     rowsum_ptr, received_ptr, tile_range_ptr, lo_ptr, hi_ptr, rows, kv_heads, blocks,
-    G: tl.constexpr, BLOCK: tl.constexpr,
+    G: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr,
 ):  # fmt: skip
-    """Write ``received[m, a]``: what packed row m gave to block a, tiles and key heads in order.
+    """Write ``received[m, a]``: what packed row m gave to block a, over its tiles and key heads.
 
     One program owns ``BLOCK`` packed rows and one block, whose tiles lie in no other. Rows that see
     none of a tile were not written there and are not read.
     """
     block = tl.program_id(1)
     offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    total = tl.zeros((BLOCK,), tl.float32)
-    for tile in tl.range(tl.load(tile_range_ptr + block), tl.load(tile_range_ptr + block + 1)):
-        sees = (offs >= tl.load(lo_ptr + tile) * G) & (offs < tl.load(hi_ptr + tile) * G)
-        for head in tl.range(0, kv_heads):
-            given = rowsum_ptr + (tl.cast(tile, tl.int64) * kv_heads + head) * (rows * G)
-            total += tl.load(given + offs, mask=sees, other=0.0)
-    tl.store(received_ptr + offs.to(tl.int64) * blocks + block, total, mask=offs < rows * G)
+    total = tl.zeros((STEP, BLOCK), tl.float32)
+    end = tl.load(tile_range_ptr + block + 1) * kv_heads
+    for first in tl.range(tl.load(tile_range_ptr + block) * kv_heads, end, STEP):
+        pair = first + tl.arange(0, STEP)  # of tile and key head
+        tile = pair // kv_heads
+        lo = tl.load(lo_ptr + tile, mask=pair < end, other=0) * G
+        hi = tl.load(hi_ptr + tile, mask=pair < end, other=0) * G
+        sees = (offs[None, :] >= lo[:, None]) & (offs[None, :] < hi[:, None])
+        given = rowsum_ptr + pair.to(tl.int64)[:, None] * (rows * G) + offs[None, :]
+        total += tl.load(given, mask=sees, other=0.0)
+    to = received_ptr + offs.to(tl.int64) * blocks + block
+    tl.store(to, tl.sum(total, axis=0), mask=offs < rows * G)
 
 
 @triton.jit
 def mass_kernel(
     received_ptr, mass_ptr, row_range_ptr, blocks,
-    G: tl.constexpr, ADD: tl.constexpr, BLOCK: tl.constexpr,
+    G: tl.constexpr, ADD: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr,
 ):  # fmt: skip
     """Write ``mass[b, a] = sum of received[m, a] over rows of b``; with ``ADD`` onto what is there.
 
-    One program owns one b and ``BLOCK`` blocks a; rows are added in order.
+    One program owns one b and ``BLOCK`` blocks a.
     """
     of_block = tl.program_id(0)
     offs = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     mask = offs < blocks
-    total = tl.zeros((BLOCK,), tl.float32)
-    first, past = tl.load(row_range_ptr + of_block), tl.load(row_range_ptr + of_block + 1)
-    for row in tl.range(first * G, past * G):
-        total += tl.load(
-            received_ptr + tl.cast(row, tl.int64) * blocks + offs, mask=mask, other=0.0
-        )
+    total = tl.zeros((STEP, BLOCK), tl.float32)
+    end = tl.load(row_range_ptr + of_block + 1) * G
+    for first in tl.range(tl.load(row_range_ptr + of_block) * G, end, STEP):
+        row = first + tl.arange(0, STEP)
+        given = received_ptr + row.to(tl.int64)[:, None] * blocks + offs[None, :]
+        total += tl.load(given, mask=(row < end)[:, None] & mask[None, :], other=0.0)
+    summed = tl.sum(total, axis=0)
     to = mass_ptr + of_block.to(tl.int64) * blocks + offs
     if ADD:
-        total += tl.load(to, mask=mask, other=0.0)
-    tl.store(to, total, mask=mask)
+        summed += tl.load(to, mask=mask, other=0.0)
+    tl.store(to, summed, mask=mask)
 
 
 def add_mass(rowsum: Tensor, mass: Tensor, plan: StatsPlan, *, add: bool) -> None:
@@ -75,11 +84,12 @@ def add_mass(rowsum: Tensor, mass: Tensor, plan: StatsPlan, *, add: bool) -> Non
     if not blocks:
         return
     received = rowsum.new_empty(packed, blocks)
-    received_kernel[(triton.cdiv(packed, ROW_BLOCK), blocks)](
+    received_kernel[(triton.cdiv(packed, BLOCK), blocks)](
         rowsum, received, plan.tile_range, plan.block_tiles.lo, plan.block_tiles.hi,
-        plan.rows, kv_heads, blocks, G=group, BLOCK=ROW_BLOCK, num_warps=4, enable_fp_fusion=True,
+        plan.rows, kv_heads, blocks, G=group, BLOCK=BLOCK, STEP=STEP,
+        num_warps=4, enable_fp_fusion=True,
     )  # fmt: skip
-    mass_kernel[(blocks, triton.cdiv(blocks, BLOCK_BLOCK))](
+    mass_kernel[(blocks, triton.cdiv(blocks, BLOCK))](
         received, mass, plan.row_range, blocks,
-        G=group, ADD=add, BLOCK=BLOCK_BLOCK, num_warps=4, enable_fp_fusion=True,
+        G=group, ADD=add, BLOCK=BLOCK, STEP=STEP, num_warps=4, enable_fp_fusion=True,
     )  # fmt: skip

@@ -147,8 +147,9 @@ def _products() -> list[Case]:
 
 def _sums() -> list[Case]:
     """Return the kernels that only add, count and copy."""
-    merge, heads = {"G": 8, "BLOCK": lse.MERGE_BLOCK}, {"BLOCK": reduce.BLOCK}
-    received, between = {"G": 8, "BLOCK": mass.ROW_BLOCK}, {"G": 8, "BLOCK": mass.BLOCK_BLOCK}
+    merge = {"G": 8, "BLOCK": lse.MERGE_BLOCK, "STEP": lse.MERGE_STEP}
+    heads = {"BLOCK": reduce.BLOCK}
+    between = {"G": 8, "BLOCK": mass.BLOCK, "STEP": mass.STEP}
     tokens, block = {"BLOCK": finalize.TOKENS}, {"BLOCK": finalize.MEAN_BLOCK}
     search = {**tokens, "STEPS": 7}
     return [
@@ -156,7 +157,7 @@ def _sums() -> list[Case]:
         Case("lse merge sink", lse.lse_merge_kernel, {**merge, "SINK": True}),
         Case("head sum", reduce.head_sum_kernel, {**heads, "ADD": False}),
         Case("head sum add", reduce.head_sum_kernel, {**heads, "ADD": True}),
-        Case("received", mass.received_kernel, received),
+        Case("received", mass.received_kernel, between),
         Case("mass", mass.mass_kernel, {**between, "ADD": False}),
         Case("mass add", mass.mass_kernel, {**between, "ADD": True}),
         Case(
