@@ -171,7 +171,11 @@ def _read_tool_uses(raw: Raw, fields: Fields, line: int, report: Report) -> list
         if use.get("output") is not None:
             is_error = use.get("status") in FAILED
             results.append(_result(members(each)["output"], call_id, use["output"], is_error))
-    return _split(line, (role, parts), ("tool", results))
+    words = [part for part in parts if part.kind == "text"]
+    made = [part for part in parts if part.kind != "text"]  # the agent's, whatever role stands there
+    if role == "assistant" or not made:
+        return _split(line, (role, parts), ("tool", results))
+    return _split(line, (role, words), ("assistant", made), ("tool", results))
 
 
 def _call(call_id: str, name: str, arguments: Json) -> Part:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 
+from recap.session import compact_transcript
 from recap.transcript import anthropic, swe_together
 from recap.transcript.formats import read_bytes
 from recap.transcript.tree import to_bytes, to_object
@@ -430,3 +431,15 @@ def test_a_number_of_thousands_of_digits_ends_no_read() -> None:
         b'[%b, {"role": "user", "content": "hello"}]' % digits, format="swe-together"
     )
     assert [part.text() for m in transcript.messages for part in m.parts] == ["hello"]
+
+
+def test_calls_in_a_message_of_the_person_are_the_agents() -> None:
+    use = {"tool": "run", "input": "pytest", "output": "1 passed", "status": "success"}
+    message = {"role": "user", "content": "Go on.", "thinking": "well", "tool_uses": [use]}
+    data = json.dumps([{"role": "user", "content": "hi"}, message, message]).encode()
+    transcript = read_bytes(data, format="swe-together")
+    kinds = [(m.role, [part.kind for part in m.parts]) for m in transcript.messages]
+    assert kinds[1:4] == [
+        ("user", ["text"]), ("assistant", ["thinking", "call"]), ("tool", ["result"])
+    ]  # fmt: skip
+    assert compact_transcript(transcript, "next").messages
