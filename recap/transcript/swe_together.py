@@ -172,7 +172,8 @@ def _read_tool_uses(raw: Raw, fields: Fields, line: int, report: Report) -> list
             is_error = use.get("status") in FAILED
             results.append(_result(members(each)["output"], call_id, use["output"], is_error))
     words = [part for part in parts if part.kind == "text"]
-    made = [part for part in parts if part.kind != "text"]  # the agent's, whatever role stands there
+    # The agent's, whatever role stands there.
+    made = [part for part in parts if part.kind != "text"]
     if role == "assistant" or not made:
         return _split(line, (role, parts), ("tool", results))
     return _split(line, (role, words), ("assistant", made), ("tool", results))
