@@ -96,13 +96,16 @@ class _Walk:
         seen: set[int] = set()
         below = at
         while at >= 0 and at not in seen:
-            fold = self._fold_at(at, below)
-            if fold:
-                size = len(fold.segment) if at == fold.anchor else fold.segment.index(at) + 1
-                path.extend(fold.segment[:size][::-1])
-                at = fold.anchor
-            path.append(at)
             seen.add(at)
+            fold = self._fold_at(at, below)
+            if fold and (at == fold.anchor or fold.anchor not in seen):
+                size = len(fold.segment) if at == fold.anchor else fold.segment.index(at) + 1
+                led = fold.segment[:size][::-1]
+                path.extend(each for each in led if each == at or each not in seen)
+                seen.update(led)
+                at = fold.anchor
+                seen.add(at)
+            path.append(at)
             if self.nodes[at].compaction:
                 return path[::-1], at
             self._report_gap(at)

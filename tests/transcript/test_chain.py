@@ -435,6 +435,42 @@ def test_preserved_messages_that_are_not_there_are_reported(metadata):
     assert codes(transcript) == ["preserved"]
 
 
+def test_preserved_messages_whose_anchor_leads_back_to_them_end():
+    first = {"headUuid": "u1", "tailUuid": "a1", "anchorUuid": "c1"}
+    transcript = read(
+        user("u1", None, "question"),
+        agent("a1", "u1", said("reply")),
+        boundary("c1", None, preservedSegment=first),
+        summary("c1", "b1", "summary"),  # the id of the boundary, and its parent is not there
+        user("u2", "c1", "next"),
+    )
+    assert sorted(words(transcript)) == ["next", "question", "reply", "summary"]
+
+
+NAMES = st.sampled_from(["a", "b", "c", "d", "e", "ghost", None])
+
+
+@given(
+    st.lists(st.tuples(NAMES, NAMES, st.sampled_from(["user", "agent", "boundary"])), max_size=8),
+    st.lists(st.tuples(NAMES, NAMES, NAMES), min_size=8, max_size=8),
+)
+def test_no_order_of_compactions_reads_a_line_twice_or_without_end(nodes, folds):
+    lines = []
+    for number, ((uuid, parent, kind), fold) in enumerate(zip(nodes, folds, strict=False)):
+        named = uuid or f"n{number}"
+        head, tail, anchor = fold
+        segment = {"headUuid": head, "tailUuid": tail, "anchorUuid": anchor}
+        lines.append(
+            {
+                "user": lambda: user(named, parent, f"text {number}"),  # noqa: B023 - called here
+                "agent": lambda: agent(named, parent, said(f"text {number}")),  # noqa: B023
+                "boundary": lambda: boundary(named, parent, preservedSegment=segment),  # noqa: B023
+            }[kind]()
+        )
+    read_words = words(read(*lines))
+    assert len(read_words) == len(set(read_words))
+
+
 # Any graph
 
 
