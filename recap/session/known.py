@@ -118,7 +118,8 @@ class Known:
         """What to begin from when the session is seen again by this process."""
         moment, end = self.moment, self.moment.own
         own = _first(self.whole, end)
-        archive = Archive(moment.messages[:end], own, moment.session.root)
+        gone = tuple(index for index in moment.gone if index < end)
+        archive = Archive(moment.messages[:end], own, moment.session.root, gone)
         return Prior(
             self.settled, self.settled_key, self.table, archive=archive, repeats=self.repeats
         )

@@ -31,6 +31,7 @@ class Moment:
         own: How many messages are the session's own: all but a request that is given apart.
         closed: Messages of the session itself, without a request that is given apart, that begin a
             turn: each proves by its key that the turns before it are what they were.
+        gone: Indices of messages that the client does not send any more, see ``archive``.
     """
 
     messages: tuple[Message, ...]
@@ -40,6 +41,7 @@ class Moment:
     session: SessionKey
     own: int
     closed: tuple[Boundary, ...]
+    gone: tuple[int, ...] = ()
 
     @property
     def seed(self) -> bytes:

@@ -15,7 +15,7 @@ from recap.session.shelf import Volatile
 from recap.store.rows import SelectionRow, SessionRow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from recap.graph.state import ContextGraph
     from recap.select.kept import Kept
@@ -73,11 +73,19 @@ class Past:
         turn = self._turn(turn_key, settings_key)
         return _same(self._shelf.load_selection(self._tenant, self._row.id, turn), settings_key)
 
-    def latest(self, settings_key: bytes) -> tuple[Kept | None, bool]:
-        """Return what the last turn under these settings was given, and whether others were used."""
+    def latest(self, settings_key: bytes, turns: Iterable[str]) -> tuple[Kept | None, bool]:
+        """Return what the last turn under these settings was given, and whether others were used.
+
+        Args:
+            settings_key: The settings.
+            turns: Keys of the turns of the session, newest first. One of these counts before a
+                selection for a request that was given apart, or for a turn that was taken back.
+        """
         rows = self._rows()
-        found = next((row for row in rows if row.key == settings_key), None)
-        return _same(found, settings_key), bool(rows)
+        given = {row.turn_key: row for row in rows if row.key == settings_key}
+        ids = (self._turn(turn, settings_key) for turn in turns) if given else ()
+        found = next((given[id] for id in ids if id in given), None)
+        return _same(found or next(iter(given.values()), None), settings_key), bool(rows)
 
     def selections(self) -> list[tuple[SelectionRow, Kept]]:
         """Return what turns were given, newest first; those of another release are left out."""

@@ -54,14 +54,16 @@ class Visit(Memory):
     def kept(self, known: Known) -> Remembered | None:
         """Return what is served again by the policy's decision; None: select."""
         own = self._past.kept(known.moment.turn_key, self._settings_key)
-        latest, is_selected = self._past.latest(self._settings_key)
+        is_epoch = self._settings.mode == "epoch"
+        turns = () if is_epoch else (each.turn_key for each in reversed(known.moment.closed))
+        latest, is_selected = self._past.latest(self._settings_key, turns)
         row = self._past.row
         ratio = row.chars_per_token if row else None
         tokens = tokens_of(known.prompt_chars, ratio)
         served = known.prompt_chars if latest is None else _extended_chars(known, latest)
         self._facts = replace(
             self._facts,
-            opens_turn=known.moment.opens_turn or self._settings.mode == "epoch",
+            opens_turn=known.moment.opens_turn or is_epoch,
             has_user=bool(known.moment.turn_key),
             has_graph=True,
             has_selection=own is not None,
@@ -80,7 +82,7 @@ class Visit(Memory):
             return None
         if self.step.action == "reuse" and own is not None:
             # An epoch's selection is made in an open turn: its request is history one step later.
-            return Remembered(own, extend=self._settings.mode == "epoch")
+            return Remembered(own, extend=is_epoch)
         if self.step.action == "extend" and latest is not None:
             return Remembered(latest, extend=True)
         return Remembered(self._whole(), extend=True)

@@ -135,3 +135,23 @@ def test_what_a_native_compaction_took_away_lasts_within_the_turn() -> None:
         second = session.compact([*compacted, *history(9)[-7:-1]], retention="0.9")
     assert revived(first)
     assert second.messages[: len(first.messages)] == first.messages
+
+
+def test_a_reply_said_again_moves_nothing_that_was_condensed() -> None:
+    done = {"role": "assistant", "content": "Done."}
+    compacted = [ask(f"{SUMMARY} All is done."), ask("now module_3.py"), *history(9)[-7:-1]]
+    with Session("s") as session:
+        session.compact([*history(), ask("and this"), done], "next")
+        before = session.compact(compacted, "first", retention="0.9").table.ids
+        after = session.compact([*compacted, done], "second", retention="0.9").table.ids
+    assert after[: len(before)] == before
+
+
+def test_a_condensation_undone_leaves_nothing_twice() -> None:
+    messages = history(8)
+    with Session("s") as session:
+        session.compact(messages, "next")
+        session.compact([*messages[:7], *messages[-14:]], "and now")
+        done = session.compact(messages, "and then")
+    assert done.table.ids == recap.compact(messages, "and then").table.ids
+    assert done.table.is_active.all()

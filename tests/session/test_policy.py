@@ -132,6 +132,18 @@ def test_a_response_at_no_time_is_refused(at: Any) -> None:
             session.responded(USAGE, at)
 
 
+def test_a_question_apart_changes_nothing_of_the_turns_that_go_on() -> None:
+    messages = conversation(6)
+    first, second = requests(messages)[-2:]
+    with Session("s", settings=SETTINGS) as session:
+        before = session.compact(messages[:first])
+        session.compact(messages[: second - 1], "what is left to do?")
+        session.responded(USAGE)
+        after = session.compact(messages[:second])
+    assert after.report.action == "extend"
+    assert is_prefix(before.messages, after.messages)
+
+
 def test_another_process_is_heard_of(tmp_path: Path) -> None:
     clock = Clock()
     messages = conversation(6)
