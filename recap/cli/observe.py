@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import os
+import stat
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -126,6 +127,8 @@ def command(
         return
     if not state.is_kept and not dry_run:
         raise UsageError("--no-store keeps nothing: give -o GRAPH, or --dry-run")
+    if not dry_run:  # by name, so that a store that cannot be opened is an error: this keeps graphs
+        state = replace(state, folder=state.place)
     files = list(_files(named.paths))
     task = _Task(named.format, settings, state, not dry_run)
     rows = []
@@ -154,9 +157,20 @@ def _files(paths: Sequence[Path | None]) -> Iterator[tuple[Path | None, bool]]:
         if path is not None and path.is_dir():
             for folder, folders, names in os.walk(path):
                 folders.sort()
-                yield from ((Path(folder) / name, True) for name in sorted(names))
+                found = (Path(folder) / name for name in sorted(names))
+                yield from ((file, True) for file in found if _is_regular(file))
         else:
             yield path, False
+
+
+def _is_regular(path: Path) -> bool:
+    """Return False for a pipe, a device or a link to nothing; what cannot be looked at is tried."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
 
 
 def _observed(

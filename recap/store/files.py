@@ -59,8 +59,11 @@ def store_folder(folder: Path | None, environ: Mapping[str, str]) -> Path:
     """Return the folder of the store: the argument, else RECAP_HOME, else the user's data folder."""
     if folder is not None:
         return folder
-    if named := environ.get("RECAP_HOME"):
-        return Path(named).expanduser()
+    if (named := environ.get("RECAP_HOME", "")).strip():
+        try:
+            return Path(named).expanduser()
+        except RuntimeError as err:
+            raise StoreError("RECAP_HOME names the home of nobody; name another folder") from err
     import platformdirs
 
     return platformdirs.user_data_path("recap", appauthor=False)

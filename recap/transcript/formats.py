@@ -387,7 +387,7 @@ def _refusal(given: Input) -> InputError:
         if start.startswith(magic):
             return InputError(f"{name}: {advice}")
     if "\0" in head or head.count("\ufffd") > len(head) // 10:
-        return InputError(f"{name}: is a binary file, not a session")
+        return UnknownFormatError(f"{name}: is a binary file, not a session")
     tried = ", ".join(format.name for format in FORMATS)
     return UnknownFormatError(
         f"{name}: no known format (tried {tried}); if it is one of them, name it with --format"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,26 @@ def test_observe_says_which_sessions_failed(cli: Cli, tmp_path: Path) -> None:
     result = kept(cli, "observe", "a.json", "b.json", "absent.json")
     assert result.status == 1
     assert "1 graph kept, 2 failed" in result.out
+
+
+def test_observe_passes_over_what_is_no_log_in_a_folder(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    session(tmp_path / "logs" / "a.json")
+    (tmp_path / "logs" / "b.png").write_bytes(bytes(range(256)))
+    (tmp_path / "logs" / "c").symlink_to("nowhere")
+    os.mkfifo(tmp_path / "logs" / "d")
+    done = kept(cli, "observe", "logs")
+    assert done.status == 0
+    assert "1 graph kept, 0 failed" in done.out
+
+
+@pytest.mark.parametrize("home", ["taken", "~nobody9/recap"])
+def test_observe_fails_where_nothing_can_be_kept(cli: Cli, tmp_path: Path, home: str) -> None:
+    (tmp_path / "taken").write_bytes(b"x")
+    done = cli("observe", session(tmp_path / "s.json"), RECAP_HOME=home)
+    assert done.status == 1
+    assert "internal error" not in done.err
+    assert "1 graph kept" not in done.out
 
 
 def test_observe_of_a_folder_without_sessions_says_so(cli: Cli, tmp_path: Path) -> None:
