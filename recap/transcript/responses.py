@@ -162,7 +162,7 @@ class _Reader:
 
     def _messages(self, raw: Raw, fields: Fields, line: int, report: Report) -> Sequence[Message]:
         kind = fields.get("type")
-        if kind in (None, "message") and "role" in fields:
+        if kind == "message" or (kind is None and "role" in fields):
             return _message(raw, fields, line, report)
         if not isinstance(kind, str):
             report.add("unknown-item", "The item has neither a role nor a type.", line)

@@ -356,3 +356,10 @@ def test_faults_are_reported_and_left_out():
         "unknown-item", "not-a-message", "unknown-role", "no-content", "malformed-call",
     ]  # fmt: skip
     assert found.messages == ()
+
+
+def test_a_message_without_a_role_is_left_out_and_told() -> None:
+    roleless = {"type": "message", "content": [{"type": "output_text", "text": "done"}]}
+    transcript = read_messages([{"role": "user", "content": "hi"}, roleless], "responses")
+    assert [finding.code for finding in transcript.findings] == ["unknown-role"]
+    assert recap.session.compact_transcript(transcript, "next", settings=KEEP_ALL).messages
