@@ -46,6 +46,7 @@ class Visit(Memory):
         self._facts = facts
         self.step = Step("select", "lost")
         self.is_overruled = False
+        self._is_whole = False
 
     def prior(self, moment: Moment) -> Prior:
         """Return what was known of the session before this moment."""
@@ -84,6 +85,7 @@ class Visit(Memory):
             # An epoch's selection is made in an open turn: its request is history one step later.
             return Remembered(own, extend=is_epoch)
         if self.step.action == "extend" and latest is not None:
+            self._is_whole = latest.is_whole
             return Remembered(latest, extend=True)
         return Remembered(self._whole(), extend=True)
 
@@ -106,8 +108,8 @@ class Visit(Memory):
         is_fixed = self._settings.mode == "epoch" and self.step.action != "select"
         if self.step.action == "reuse" or is_fixed or self.step.reason in ("off", "observe"):
             return None
-        if self.step.action == "pass":
-            return self._whole()
+        if self.step.action == "pass" or (self.step.action == "extend" and self._is_whole):
+            return self._whole()  # it stays whole, without markers of what the client took out
         return kept_sets.kept_of(done.selection, self._settings_key, done.known.prompt_chars)
 
     def _whole(self) -> Kept:

@@ -155,3 +155,17 @@ def test_a_condensation_undone_leaves_nothing_twice() -> None:
         done = session.compact(messages, "and then")
     assert done.table.ids == recap.compact(messages, "and then").table.ids
     assert done.table.is_active.all()
+
+
+def test_a_session_that_is_sent_whole_stays_so_when_the_client_condenses() -> None:
+    messages = history()
+    condensed = [*messages[:7], *messages[-7:], ask("and now")]
+    usage = {"input_tokens": 10, "cache_read_input_tokens": 9000, "output_tokens": 5}
+    with Session("s") as session:
+        session.observe(messages[:1])
+        session.responded(usage)
+        assert session.compact([*messages, ask("next")]).report.action == "pass"
+        first = session.compact(condensed)
+        step = session.compact([*condensed, *history(9)[-7:-5]])
+    assert first.messages == condensed
+    assert step.messages[: len(condensed)] == condensed
