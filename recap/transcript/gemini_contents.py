@@ -111,7 +111,9 @@ class _Reader:
         if role == "assistant":
             self.open.clear()
         parts, flaws = self.parts_of(members(raw).get("parts"), role, line, report)
-        envelope = Envelope(raw, len(parts) + flaws, "gemini")
+        # No version takes a role ``tool``: what it holds goes out as the person's.
+        whole = None if name == "tool" else raw
+        envelope = Envelope(whole, len(parts) + flaws, "gemini")
         results = [part for part in parts if part.kind == "result"]
         others = [part for part in parts if part.kind != "result"]
         split: list[tuple[Role, list[Part]]] = [("tool", results)] if results else []

@@ -220,11 +220,11 @@ def test_prices_of_the_settings_file_are_used_and_checked(cli: Cli, demo: Path) 
     row = '[prices."demo-*"]\ninput = 2\ncache_read = 0.2\noutput = 9\nas_of = "2026-11-30"\n'
     (cli.folder / "recap.toml").write_text(row, encoding="utf-8")
     assert "prices of 2026-11-30" in " ".join(kept(cli, *compact).out.split())
-    (cli.folder / "recap.toml").write_text(row.replace("output", "outptu"), encoding="utf-8")
+    (cli.folder / "recap.toml").write_text(row.replace("output", "speed"), encoding="utf-8")
     for command in (compact, ("config",)):
         result = kept(cli, *command)
         assert (result.status, result.err.count("\n")) == (2, 1)
-        assert "recap.toml: prices.'demo-*': unknown key 'outptu'" in result.err
+        assert "recap.toml: prices.'demo-*': unknown key 'speed'" in result.err
 
 
 @pytest.mark.parametrize("name", ["recap.db", "secret"])

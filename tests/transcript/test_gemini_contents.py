@@ -229,3 +229,10 @@ def test_faults_are_reported_and_left_out():
     codes = [f.code for f in found.findings]
     assert codes == ["not-a-message", "unknown-role", "no-content", *["malformed-block"] * 6]
     assert not any(m.parts for m in found.messages)
+
+
+def test_a_content_of_role_tool_goes_out_as_the_users() -> None:
+    words = {"role": "tool", "parts": [{"text": "Please mend it"}]}
+    transcript = read_messages([words, {"role": "model", "parts": [{"text": "done"}]}], "gemini")
+    done = recap.session.compact_transcript(transcript, "next", settings=KEEP_ALL)
+    assert done.messages[0] == {"role": "user", "parts": [{"text": "Please mend it"}]}
