@@ -146,8 +146,10 @@ class _Reader:
             report.add("unknown-role", detail, line)
             return []
         body = Body(kind, key, data, members(members(raw)[key]))
-        if role == "tool":  # function messages have no call's id and go out as tool messages
-            parts, flaws = [self._result(raw, body)], int(kind == "function")
+        if role == "tool":
+            part = self._result(raw, body)
+            # Function messages have no call's id, other contents are none: both are written anew.
+            parts, flaws = [part], int(part.dialect is None)
         elif role == "assistant":
             parts, flaws = self._answer(body, line, report)
         else:
@@ -308,7 +310,11 @@ def _read_call_block(raw: Raw, block: Fields) -> Part | None:
 
 def _are_blocks(content: Json) -> bool:
     return isinstance(content, list) and all(
-        isinstance(block, str | dict)
-        and (isinstance(block, str) or isinstance(block.get("type", "text"), str))
+        isinstance(block, str) or (isinstance(block, dict) and _is_block(block))
         for block in content
     )
+
+
+def _is_block(block: Fields) -> bool:
+    kind = block.get("type", "text")
+    return isinstance(kind, str) and (kind != "text" or isinstance(block.get("text"), str))

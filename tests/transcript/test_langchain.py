@@ -288,3 +288,17 @@ def test_faults_are_reported_and_left_out():
     assert [f.code for f in found.findings] == [
         "not-a-message", *["unknown-role"] * 3, "no-content", "malformed-block", "malformed-call",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("content", [None, [[{}]], [{"type": "text", "text": {"a": 1}}], 7])
+def test_a_result_without_legal_content_is_written_anew(content: Any) -> None:
+    call = {"name": "ls", "args": {}, "id": "c1", "type": "tool_call"}
+    messages = [
+        {"type": "human", "data": {"content": "look"}},
+        {"type": "ai", "data": {"content": "", "tool_calls": [call]}},
+        {"type": "tool", "data": {"content": content, "tool_call_id": "c1"}},
+        {"type": "human", "data": {"content": "next"}},
+    ]
+    done = recap.compact(messages, settings=KEEP_ALL)
+    assert recap.check(done.messages, "langchain") == []
+    assert done.messages[3] is messages[3]
