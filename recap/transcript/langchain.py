@@ -145,6 +145,7 @@ class _Reader:
             detail = "The message has no type of this format; it was left out."
             report.add("unknown-role", detail, line)
             return []
+        is_marked = key == "data" or "lc" in fields  # else the vendor's loader knows it for nothing
         body = Body(kind, key, data, members(members(raw)[key]))
         if role == "tool":
             part = self._result(raw, body)
@@ -161,7 +162,7 @@ class _Reader:
                 role,
                 tuple(parts),
                 line,
-                Envelope(raw, len(parts) + flaws, "langchain"),
+                Envelope(raw if is_marked else None, len(parts) + flaws, "langchain"),
                 model=model if isinstance(model, str) else "",
                 uid=uid if isinstance(uid, str) else "",
             )

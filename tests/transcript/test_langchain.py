@@ -302,3 +302,10 @@ def test_a_result_without_legal_content_is_written_anew(content: Any) -> None:
     done = recap.compact(messages, settings=KEEP_ALL)
     assert recap.check(done.messages, "langchain") == []
     assert done.messages[3] is messages[3]
+
+
+def test_a_constructor_without_its_mark_is_written_anew() -> None:
+    path = ["langchain", "schema", "messages", "HumanMessage"]
+    bare = {"type": "constructor", "id": path, "kwargs": {"content": "look"}}
+    done = recap.compact([bare, {**bare, "lc": 1}], "next", dialect="langchain", settings=KEEP_ALL)
+    assert recap.check(done.messages, "langchain") == []
