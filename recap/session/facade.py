@@ -18,7 +18,7 @@ from recap.session.past import Past
 from recap.session.pipeline import compact_transcript, demand
 from recap.session.reading import GrowingList
 from recap.session.shelf import Shelf, Volatile
-from recap.session.undo import Served, as_it_was, one_of, turn_starts
+from recap.session.undo import Served, as_it_was, one_of
 from recap.session.visit import Visit
 from recap.store import Store
 from recap.transcript.items import PLAIN_TEXT
@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     from recap.session.known import Known, Prior
     from recap.session.moment import Moment
     from recap.session.report import Compaction
-    from recap.store import SessionRow
+    from recap.store import SelectionRow, SessionRow
     from recap.transcript.model import Dialect, Json
+    from recap.turns import Boundary
 
 
 LATEST = 1e11
@@ -271,7 +272,8 @@ class Session:
         self, messages: Sequence[Mapping[str, Json]] | Mapping[str, Json] | Transcript
     ) -> list[Served]:
         """Return what the last turns of the session were given, newest first, at most 64."""
-        return self._served(self._read(messages))
+        transcript = self._read(messages)
+        return self._served(moment_of(transcript, None, self._named), transcript.format)
 
     def compact_as(
         self,
@@ -297,9 +299,9 @@ class Session:
             UsageError: No selection, or several, have that name, or its turn is gone.
         """
         transcript = self._read(messages)
-        served = one_of(self._served(transcript), ref)
-        starts = turn_starts(transcript)
-        before = as_it_was(transcript, served, request is not None, lambda: list(starts.values()))
+        moment = moment_of(transcript, None, self._named)
+        served = one_of(self._served(moment, transcript.format), ref)
+        before = as_it_was(transcript, served, request is not None, moment.closed)
         settings = self._settings.replace(mode="turn", retention=served.kept.retention)
         done = compact_transcript(
             before, None if served.message is not None else request, settings=settings,
@@ -308,18 +310,16 @@ class Session:
         )  # fmt: skip
         return replace(done, report=replace(done.report, action="reuse", reason="undo"))
 
-    def _served(self, transcript: Transcript) -> list[Served]:
-        self._past.enter(moment_of(transcript, None, self._named), transcript.format)
-        starts = turn_starts(transcript)
+    def _served(self, moment: Moment, format: str) -> list[Served]:
+        self._past.enter(moment, format)
         return [
-            Served(
-                row.turn_key.hex(),
-                row.created,
-                kept,
-                next((at for key, at in starts.items() if self._past.is_of(row, key)), None),
-            )
+            Served(row.turn_key.hex(), row.created, kept, self._begin_of(row, moment.closed))
             for row, kept in self._past.selections()
         ]
+
+    def _begin_of(self, row: SelectionRow, turns: Sequence[Boundary]) -> int | None:
+        """Return the message that begins the turn a selection was made for; None for none of them."""
+        return next((turn.message for turn in turns if self._past.is_of(row, turn.turn_key)), None)
 
     def _read(
         self,

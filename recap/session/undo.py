@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from recap.blocks.segment import segment
 from recap.errors import UsageError
-from recap.turns import boundaries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from recap.select.kept import Kept
     from recap.transcript.model import Transcript
+    from recap.turns import Boundary
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,6 @@ class Served:
     created: float
     kept: Kept
     message: int | None
-
-
-def turn_starts(transcript: Transcript) -> dict[str, int]:
-    """Return the turn key of each turn with the index of the message that begins it."""
-    found = boundaries(transcript.messages)
-    return {each.turn_key: each.message for each in found if not each.is_steering}
 
 
 def one_of(served: Sequence[Served], ref: str) -> Served:
@@ -59,7 +53,7 @@ def one_of(served: Sequence[Served], ref: str) -> Served:
 
 
 def as_it_was(
-    transcript: Transcript, served: Served, has_request: bool, starts: Callable[[], Sequence[int]]
+    transcript: Transcript, served: Served, has_request: bool, turns: Sequence[Boundary]
 ) -> Transcript:
     """Return the session up to the end of the turn a selection was made for.
 
@@ -70,7 +64,7 @@ def as_it_was(
     """
     messages = transcript.messages
     if served.message is not None:
-        later = [start for start in starts() if start > served.message]
+        later = (turn.message for turn in turns if turn.message > served.message)
         return replace(transcript, messages=messages[: min(later, default=len(messages))])
     if not has_request:
         raise UsageError(
