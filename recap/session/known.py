@@ -176,11 +176,13 @@ def known_of(
         table = prior.table.extend(messages, history)
     else:
         table = build_table(messages, history, prior.index)
-    keys = [_settled_key(boundary, settings) for boundary in moment.closed]
-    turns = _turns_before(messages, [boundary.message for boundary in moment.closed])
-    settled = prior.graph
-    if (prior.settled_key, settled.turns) not in zip(keys, turns, strict=True):
-        settled = NOTHING.graph
+    closed = moment.closed
+    turns = _turns_before(messages, [boundary.message for boundary in closed])
+    is_proved = any(
+        count == prior.graph.turns and _settled_key(boundary, settings) == prior.settled_key
+        for boundary, count in zip(closed, turns, strict=True)
+    )
+    settled = prior.graph if is_proved else NOTHING.graph
     repeats = prior.repeats
     if settled.turns < turn_count(table):
         repeats = find_repeats(table, settings.stale_overlap, repeats)
@@ -191,7 +193,7 @@ def known_of(
         whole=whole,
         table=table,
         settled=settled,
-        settled_key=keys[-1] if keys else "",
+        settled_key=_settled_key(closed[-1], settings) if closed else "",
         graph=build_graph(table, settings, graph=settled, repeats=repeats),
         repeats=repeats,
         notes=notes,

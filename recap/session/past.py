@@ -30,7 +30,6 @@ LABEL_CHARS = 1000
 SAVE_ATTEMPTS = 100
 """Times a row is loaded and changed again when other processes save it first."""
 
-
 INDEX_GROWTH = 1.125
 """The index is kept anew when a session has grown by this factor: so it costs what is new."""
 
