@@ -56,8 +56,10 @@ class Visit(Memory):
         """Return what is served again by the policy's decision; None: select."""
         own = self._past.kept(known.moment.turn_key, self._settings_key)
         is_epoch = self._settings.mode == "epoch"
-        turns = () if is_epoch else (each.turn_key for each in reversed(known.moment.closed))
-        latest, is_selected = self._past.latest(self._settings_key, turns)
+        latest, is_selected = None, False
+        if own is None or is_epoch:  # a turn that has its own is served that, whatever others got
+            turns = () if is_epoch else (each.turn_key for each in reversed(known.moment.closed))
+            latest, is_selected = self._past.latest(self._settings_key, turns)
         row = self._past.row
         ratio = row.chars_per_token if row else None
         tokens = tokens_of(known.prompt_chars, ratio)
