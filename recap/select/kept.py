@@ -18,7 +18,7 @@ from recap.errors import InputError, UsageError
 from recap.graph.state import align
 from recap.select.policies import recipe_of
 from recap.select.relevance import known_terms, relevance
-from recap.select.selection import RULES, Selection, limit_of
+from recap.select.selection import CODE, FIRST_KEPT, RULES, Selection, limit_of
 
 if TYPE_CHECKING:
     from recap.blocks.table import BlockTable, BoolArray
@@ -32,7 +32,6 @@ SINCE = "since"
 """Rule of a block that came after the selection it is served with."""
 
 _ID = re.compile(r"[0-9a-f]{16}")
-_FIRST_KEPT = RULES.index("protected:user")
 _MOST = 1 << 53
 """Counts above this are none."""
 
@@ -143,7 +142,7 @@ def decode(data: bytes) -> Kept:
         stored.version == VERSION
         and len(ids) == len(rules) <= stored.blocks
         and all(map(_ID.fullmatch, ids))
-        and set(rules) <= set(RULES[_FIRST_KEPT:])
+        and set(rules) <= set(RULES[FIRST_KEPT:])
         and (not stored.last_id or _ID.fullmatch(stored.last_id))
         and all(0 <= n < _MOST for n in (stored.blocks, stored.budget_chars, stored.prompt_chars))
     )
@@ -181,15 +180,15 @@ def again(
     position = {block_id: index for index, block_id in enumerate(table.ids)}
     for block_id, name in zip(kept.ids, kept.rules, strict=True):
         if block_id in position:
-            rule[position[block_id]] = RULES.index(name)
+            rule[position[block_id]] = CODE[name]
     if kept.is_whole:
-        rule[table.is_active] = RULES.index(SINCE)
+        rule[table.is_active] = CODE[SINCE]
     elif extend:
         is_since = np.arange(len(table)) > _end(kept, position)
-        rule[is_since & (rule == 0)] = RULES.index(SINCE)
+        rule[is_since & (rule == 0)] = CODE[SINCE]
     # A history that was rewritten holds words the kept set never saw; a person's are never left out.
-    rule[table.is_user & table.is_active & (rule < _FIRST_KEPT)] = _FIRST_KEPT
-    is_kept = rule >= _FIRST_KEPT
+    rule[table.is_user & table.is_active & (rule < FIRST_KEPT)] = FIRST_KEPT
+    is_kept = rule >= FIRST_KEPT
     budget = table.active_chars if kept.is_whole else kept.budget_chars
     cost = int(table.cost_chars[is_kept].sum())
     return Selection(
@@ -200,7 +199,7 @@ def again(
         budget_chars=budget,
         limit_chars=limit_of(recipe, settings, budget),
         protected_chars=_chars(table, _is_protected(rule)),
-        core_chars=cost - _chars(table, rule == RULES.index("expanded")),
+        core_chars=cost - _chars(table, rule == CODE["expanded"]),
         cost_chars=cost,
         is_kept=is_kept,
         rule=rule,

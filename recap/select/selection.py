@@ -40,8 +40,9 @@ RULES = (
 )
 """Rules of the decision log; ``Selection.rule`` holds indices into this tuple."""
 
-_CODE = {rule: code for code, rule in enumerate(RULES)}
-_FIRST_KEPT = _CODE["protected:user"]
+CODE = {rule: code for code, rule in enumerate(RULES)}
+FIRST_KEPT = CODE["protected:user"]
+"""Code of the first rule that keeps a block; so do all after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ class Selection:
 
     def count(self, rule: str) -> int:
         """Return how many blocks a rule of RULES decided."""
-        return int((self.rule == _CODE[rule]).sum())
+        return int((self.rule == CODE[rule]).sum())
 
     def decisions(self) -> list[Decision]:
         """Return the decision log, one row a block in chronological order; made when asked for."""
@@ -220,7 +221,7 @@ def select(
     rule = np.zeros(len(blocks), np.int8)
     cap = settings.edit_cap if recipe.caps_edits else None
     for index, why in protect(blocks.blocks, cap, pins).items():
-        rule[index] = _CODE[why]
+        rule[index] = CODE[why]
     return _selected(recipe, evidence, rule)
 
 
@@ -240,10 +241,10 @@ def _selected(recipe: Recipe, evidence: Evidence, rule: npt.NDArray[np.int8]) ->
     pulled_by = np.full(len(table), -1, np.int32)
     edge_mass = np.zeros(len(table))
     if recipe.expands:
-        grown = expand(evidence.graph, rule >= _FIRST_KEPT, table.cost_chars, limit - core)
-        rule[grown.passed] = _CODE["did-not-fit"]
-        rule[grown.stale] = _CODE["stale"]
-        rule[grown.added] = _CODE["expanded"]
+        grown = expand(evidence.graph, rule >= FIRST_KEPT, table.cost_chars, limit - core)
+        rule[grown.passed] = CODE["did-not-fit"]
+        rule[grown.stale] = CODE["stale"]
+        rule[grown.added] = CODE["expanded"]
         pulled_by[grown.added] = grown.pulled_by
         edge_mass[grown.added] = grown.mass
     return Selection(
@@ -256,7 +257,7 @@ def _selected(recipe: Recipe, evidence: Evidence, rule: npt.NDArray[np.int8]) ->
         protected_chars=protected,
         core_chars=core,
         cost_chars=_kept_chars(table, rule),
-        is_kept=rule >= _FIRST_KEPT,
+        is_kept=rule >= FIRST_KEPT,
         rule=rule,
         score=score,
         importance=evidence.graph.importance,
@@ -271,12 +272,12 @@ def _pack(recipe: Recipe, evidence: Evidence, rule: npt.NDArray[np.int8], chars:
     """Pack the competing blocks into ``chars``; fills in ``rule``, returns their scores."""
     ranking = recipe.rank(evidence)
     score = np.zeros(len(rule))
-    for candidates in _rounds(evidence.table, rule < _FIRST_KEPT, chars):
-        packing = recipe.pack(evidence, ranking, Room(rule >= _FIRST_KEPT, candidates, chars))
+    for candidates in _rounds(evidence.table, rule < FIRST_KEPT, chars):
+        packing = recipe.pack(evidence, ranking, Room(rule >= FIRST_KEPT, candidates, chars))
         for name, chosen in packing.kept:
-            rule[chosen] = _CODE[name]
+            rule[chosen] = CODE[name]
             chars -= int(evidence.table.cost_chars[chosen].sum())
-        rule[packing.passed] = _CODE["did-not-fit"]
+        rule[packing.passed] = CODE["did-not-fit"]
         score[candidates] = packing.score[candidates]
     return score
 
@@ -293,4 +294,4 @@ def _rounds(table: BlockTable, competes: BoolArray, chars: int) -> tuple[IntArra
 
 
 def _kept_chars(table: BlockTable, rule: npt.NDArray[np.int8]) -> int:
-    return int(table.cost_chars[rule >= _FIRST_KEPT].sum())
+    return int(table.cost_chars[rule >= FIRST_KEPT].sum())
