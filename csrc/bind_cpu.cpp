@@ -5,20 +5,14 @@
 #include <pybind11/stl.h>
 
 #include "cpu/cpu.h"
+#include "from_python.h"
 
 namespace py = pybind11;
 
 namespace {
 
-template <class T>
-T* at(const py::dict& from, const char* name) {
-    return reinterpret_cast<T*>(from[name].cast<uintptr_t>());
-}
-
-template <class T>
-T number(const py::dict& from, const char* name) {
-    return from[name].cast<T>();
-}
+using recap::at;
+using recap::number;
 
 recap::Vectors vectors(const py::dict& from, const std::string& name) {
     return {at<const void>(from, name.c_str()), static_cast<recap::Type>(number<int>(from, "type")),
@@ -28,19 +22,12 @@ recap::Vectors vectors(const py::dict& from, const std::string& name) {
 
 void attn_stats(const py::dict& from, const std::string& isa) {
     recap::AttnArgs args{};
+    recap::read_plan(from, args);
     args.q = vectors(from, "q");
     args.k = vectors(from, "k");
-    args.rows = number<int>(from, "rows");
     args.heads = number<int>(from, "heads");
     args.kv_heads = number<int>(from, "kv_heads");
     args.width = number<int>(from, "width");
-    args.kv_len = number<int>(from, "kv_len");
-    args.q_pos = at<const int32_t>(from, "q_pos");
-    args.order = at<const int64_t>(from, "order");
-    args.row_range = at<const int32_t>(from, "row_range");
-    args.block_offsets = at<const int32_t>(from, "block_offsets");
-    args.blocks = number<int>(from, "blocks");
-    args.window = number<int>(from, "window");
     args.kv_indices = at<const void>(from, "kv_indices");
     args.wide_indices = number<bool>(from, "wide_indices");
     args.scale = number<double>(from, "scale");
@@ -57,27 +44,7 @@ void attn_stats(const py::dict& from, const std::string& isa) {
 }
 
 void finalize(const py::dict& from) {
-    recap::FinalizeArgs args{};
-    args.rho = at<const float>(from, "rho");
-    args.mass = at<const float>(from, "mass");
-    args.q_pos = at<const int32_t>(from, "q_pos");
-    args.order = at<const int64_t>(from, "order");
-    args.row_range = at<const int32_t>(from, "row_range");
-    args.block_offsets = at<const int32_t>(from, "block_offsets");
-    args.rows = number<int>(from, "rows");
-    args.kv_len = number<int>(from, "kv_len");
-    args.blocks = number<int>(from, "blocks");
-    args.window = number<int>(from, "window");
-    args.layers = number<int>(from, "layers");
-    args.heads = number<int>(from, "heads");
-    args.drop_first = number<int>(from, "drop_first");
-    args.quantile = number<double>(from, "quantile");
-    args.times_median = number<double>(from, "times_median");
-    args.exclude = at<const bool>(from, "exclude");
-    args.block_mean = at<float>(from, "block_mean");
-    args.block_mass = at<float>(from, "block_mass");
-    args.clip_value = at<float>(from, "clip_value");
-    args.row_count = at<int32_t>(from, "row_count");
+    const recap::FinalizeArgs args = recap::finalize_args(from);
     py::gil_scoped_release released;
     recap::finalize(args);
 }

@@ -7,20 +7,11 @@
 #include <string>
 
 #include "cuda/launch.h"
+#include "from_python.h"
 
 namespace py = pybind11;
 
 namespace {
-
-template <class T>
-T* at(const py::dict& from, const char* name) {
-    return reinterpret_cast<T*>(from[name].cast<uintptr_t>());
-}
-
-template <class T>
-T number(const py::dict& from, const char* name) {
-    return from[name].cast<T>();
-}
 
 void check(const char* error) {
     if (*error) throw std::runtime_error(std::string("CUDA: ") + error);
@@ -39,27 +30,8 @@ void capture_rows(uintptr_t q, uintptr_t q_ring, uintptr_t lse, uintptr_t lse_ri
 }
 
 void finalize(const py::dict& from, int device, uintptr_t stream) {
-    recap::FinalizeArgs args{};
-    args.rho = at<const float>(from, "rho");
-    args.mass = at<const float>(from, "mass");
-    args.q_pos = at<const int32_t>(from, "q_pos");
-    args.order = at<const int64_t>(from, "order");
-    args.row_range = at<const int32_t>(from, "row_range");
-    args.block_offsets = at<const int32_t>(from, "block_offsets");
-    args.rows = number<int>(from, "rows");
-    args.kv_len = number<int>(from, "kv_len");
-    args.blocks = number<int>(from, "blocks");
-    args.window = number<int>(from, "window");
-    args.layers = number<int>(from, "layers");
-    args.heads = number<int>(from, "heads");
-    args.drop_first = number<int>(from, "drop_first");
-    args.quantile = number<double>(from, "quantile");
-    args.times_median = number<double>(from, "times_median");
-    args.exclude = at<const bool>(from, "exclude");
-    args.block_mean = at<float>(from, "block_mean");
-    args.block_mass = at<float>(from, "block_mass");
-    args.clip_value = at<float>(from, "clip_value");
-    args.row_count = at<int32_t>(from, "row_count");
+    using recap::at;
+    const recap::FinalizeArgs args = recap::finalize_args(from);
     const recap::Workspace work{at<int32_t>(from, "keys"), at<int32_t>(from, "histograms"),
                                 at<int32_t>(from, "states")};
     check(recap::finalize(args, work, device, reinterpret_cast<void*>(stream)));

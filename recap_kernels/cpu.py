@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from recap_kernels.plan import BlockStats, Quantile, TimesMedian
+from recap_kernels.native import address, finalize_arguments, plan_arguments
+from recap_kernels.plan import BlockStats
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from recap_kernels.backends import AttnCall, FinalizeCall
-    from recap_kernels.plan import StatsPlan
 
 CHECKS_FINITE = True
 """NaN and inf in ``q`` and ``k`` are found where they are read, and refused before any output."""
@@ -56,7 +56,7 @@ def attn_stats(call: AttnCall) -> Tensor:
     q, k = call.q, call.k
     lse = call.lse if call.lse is not None else q.new_empty(q.shape[:2], dtype=torch.float32)
     arguments = {
-        **_plan_arguments(call.plan),
+        **plan_arguments(call.plan),
         "q": q.data_ptr(),
         "k": k.data_ptr(),
         "type": _TYPES[q.dtype],
@@ -67,15 +67,15 @@ def attn_stats(call: AttnCall) -> Tensor:
         "heads": q.shape[1],
         "kv_heads": k.shape[1],
         "width": q.shape[2],
-        "kv_indices": _address(call.kv_indices),
+        "kv_indices": address(call.kv_indices),
         "wide_indices": call.kv_indices is not None and call.kv_indices.dtype == torch.int64,
         "scale": call.scale,
         "softcap": call.softcap,
-        "sinks": _address(call.sinks),
-        "lse": _address(call.lse),
+        "sinks": address(call.sinks),
+        "lse": address(call.lse),
         "lse_out": lse.data_ptr(),
         "rho": call.rho.data_ptr(),
-        "mass": _address(call.mass),
+        "mass": address(call.mass),
         "accumulate": call.accumulate,
         "threads": torch.get_num_threads(),
     }
@@ -90,38 +90,6 @@ def finalize(call: FinalizeCall) -> BlockStats:
     block_mass = None if call.mass is None else torch.empty_like(call.mass)
     clip_value = rho.new_empty(1)
     row_count = rho.new_empty(plan.kv_len, dtype=torch.int32)
-    arguments = {
-        **_plan_arguments(plan),
-        "rho": rho.data_ptr(),
-        "mass": _address(call.mass),
-        "layers": call.layers,
-        "heads": call.heads,
-        "drop_first": call.drop_first,
-        "quantile": call.clip.q if isinstance(call.clip, Quantile) else 0.0,
-        "times_median": call.clip.factor if isinstance(call.clip, TimesMedian) else 0.0,
-        "exclude": _address(call.exclude),
-        "block_mean": block_mean.data_ptr(),
-        "block_mass": _address(block_mass),
-        "clip_value": clip_value.data_ptr(),
-        "row_count": row_count.data_ptr(),
-    }
-    _cpu.finalize(arguments)
-    return BlockStats(block_mean, block_mass, clip_value, row_count)
-
-
-def _address(tensor: Tensor | None) -> int:
-    """Return where the numbers are, 0 for None."""
-    return 0 if tensor is None else tensor.data_ptr()
-
-
-def _plan_arguments(plan: StatsPlan) -> dict[str, int]:
-    return {
-        "q_pos": plan.q_pos.data_ptr(),
-        "order": plan.order.data_ptr(),
-        "row_range": plan.row_range.data_ptr(),
-        "block_offsets": plan.block_offsets.data_ptr(),
-        "rows": plan.rows,
-        "kv_len": plan.kv_len,
-        "blocks": plan.blocks,
-        "window": plan.window,
-    }
+    done = BlockStats(block_mean, block_mass, clip_value, row_count)
+    _cpu.finalize(finalize_arguments(call, done))
+    return done

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from recap_kernels.plan import BlockStats, Quantile, TimesMedian
+from recap_kernels.native import address, finalize_arguments
+from recap_kernels.plan import BlockStats
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -43,33 +44,15 @@ def finalize(call: FinalizeCall) -> BlockStats:
     states = keys.new_empty((4, 3))
     block_mean, clip_value = rho.new_empty(plan.blocks), rho.new_empty(1)
     block_mass = None if call.mass is None else torch.empty_like(call.mass)
+    done = BlockStats(block_mean, block_mass, clip_value, row_count)
     arguments = {
-        "rho": rho.data_ptr(),
-        "mass": _address(call.mass),
-        "q_pos": plan.q_pos.data_ptr(),
-        "order": plan.order.data_ptr(),
-        "row_range": plan.row_range.data_ptr(),
-        "block_offsets": plan.block_offsets.data_ptr(),
-        "rows": plan.rows,
-        "kv_len": plan.kv_len,
-        "blocks": plan.blocks,
-        "window": plan.window,
-        "layers": call.layers,
-        "heads": call.heads,
-        "drop_first": call.drop_first,
-        "quantile": call.clip.q if isinstance(call.clip, Quantile) else 0.0,
-        "times_median": call.clip.factor if isinstance(call.clip, TimesMedian) else 0.0,
-        "exclude": _address(call.exclude),
-        "block_mean": block_mean.data_ptr(),
-        "block_mass": _address(block_mass),
-        "clip_value": clip_value.data_ptr(),
-        "row_count": row_count.data_ptr(),
+        **finalize_arguments(call, done),
         "keys": keys.data_ptr(),
         "histograms": histograms.data_ptr(),
         "states": states.data_ptr(),
     }
     _cuda.finalize(arguments, rho.device.index, _stream(rho))
-    return BlockStats(block_mean, block_mass, clip_value, row_count)
+    return done
 
 
 def capture_rows(
@@ -89,8 +72,8 @@ def capture_rows(
     _cuda.capture_rows(
         q.data_ptr(),
         q_ring.data_ptr(),
-        _address(lse),
-        _address(lse_ring),
+        address(lse),
+        address(lse_ring),
         slot.data_ptr(),
         len(slot),
         q.shape[1] * q.shape[2] * size,
@@ -102,11 +85,6 @@ def capture_rows(
         q.device.index,
         _stream(q),
     )
-
-
-def _address(tensor: Tensor | None) -> int:
-    """Return where the numbers are, 0 for None."""
-    return 0 if tensor is None else tensor.data_ptr()
 
 
 def _stream(tensor: Tensor) -> int:
