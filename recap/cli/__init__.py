@@ -110,6 +110,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         status = recap.main(list(arguments), prog_name="recap", standalone_mode=False)
         sys.stdout.flush()
+        end_at_once()
     except BaseException as err:  # noqa: BLE001 - the process edge: every error becomes one line
         end_at_once()
         failure = failure_of(err)

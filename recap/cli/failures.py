@@ -5,17 +5,25 @@ from __future__ import annotations
 import errno
 import re
 import signal
-from typing import NamedTuple
+import sys
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from recap.errors import SHOWN_CHARS, RecapError, UsageError, shown_path
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 PIPE_CLOSED = 141
 """What a shell reports for a program ended by SIGPIPE."""
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that end the program after it has cleaned up."""
+
+
+AGAIN_SECONDS = 0.001
+"""How much later a signal is answered that came where no exception can leave."""
 
 
 class Stopped(BaseException):
@@ -31,10 +39,13 @@ def answer_signals() -> None:
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _stop)
+    sys.unraisablehook = _answer_again
 
 
 def end_at_once() -> None:
     """Let a further signal end the program as it is: there is nothing left to clean up."""
+    if sys.unraisablehook is _answer_again:
+        signal.setitimer(signal.ITIMER_REAL, 0)
     for number in SIGNALS:
         if signal.getsignal(number) is _stop:
             signal.signal(number, signal.SIG_DFL)
@@ -42,6 +53,16 @@ def end_at_once() -> None:
 
 def _stop(number: int, frame: object) -> None:
     raise Stopped(number)
+
+
+def _answer_again(lost: UnraisableHookArgs) -> None:
+    """Raise ``Stopped`` a moment later: what a finalizer or a callback raises, Python drops."""
+    if not isinstance(lost.exc_value, Stopped):
+        sys.__unraisablehook__(lost)
+        return
+    number = lost.exc_value.number
+    signal.signal(signal.SIGALRM, lambda *_: _stop(number, None))
+    signal.setitimer(signal.ITIMER_REAL, AGAIN_SECONDS)
 
 
 class Failure(NamedTuple):

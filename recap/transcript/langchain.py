@@ -186,9 +186,12 @@ class _Reader:
         calls, flaws = self._calls(body, line, report)
         ids = frozenset(call.call_id for call in calls)
         content: list[Part] = []
-        if body.fields.get("content") or not (calls or flaws):
+        held = body.fields.get("content")
+        if held or not (calls or flaws):
             content, more = _content(body, "assistant", ids, line, report)
             flaws += more
+        elif not isinstance(held, str | list):
+            flaws += 1  # nothing is lost, but a message must have a content
         return [*_thoughts(body), *content, *calls], flaws
 
     def _calls(self, body: Body, line: int, report: Report) -> tuple[list[Part], int]:

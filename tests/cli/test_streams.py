@@ -115,6 +115,27 @@ def test_an_interrupt_leaves_no_trace_at_any_time(cli: Cli, demo: Path) -> None:
             assert err in (b"", b"recap: interrupted\n")
 
 
+def test_a_signal_within_a_callback_of_the_interpreter_is_not_lost(cli: Cli) -> None:
+    """Python prints and drops what a weak reference's callback raises: the import system has some."""
+    code = (
+        "import os, signal, time, weakref\nfrom recap import cli\n"
+        "class Held: pass\n"
+        "def stopped(arguments=None):\n"
+        "    held = Held()\n"
+        "    watch = weakref.ref(held, lambda _: os.kill(os.getpid(), signal.SIGINT))\n"
+        "    del held\n"
+        "    time.sleep(60)\n"
+        "cli.recap.main = lambda *_, **__: stopped()\n"
+        "cli.main([])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=cli.folder, env=cli.environment(),
+        capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+    assert done.returncode == 130
+    assert done.stderr == "recap: interrupted\n"
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_while_a_file_is_written_leaves_nothing(cli: Cli, number: signal.Signals) -> None:
     code = (

@@ -309,3 +309,16 @@ def test_a_constructor_without_its_mark_is_written_anew() -> None:
     bare = {"type": "constructor", "id": path, "kwargs": {"content": "look"}}
     done = recap.compact([bare, {**bare, "lc": 1}], "next", dialect="langchain", settings=KEEP_ALL)
     assert recap.check(done.messages, "langchain") == []
+
+
+@pytest.mark.parametrize("body", [{}, {"content": None}, {"content": {}}])
+def test_calls_beside_no_content_are_written_anew(body: dict[str, Any]) -> None:
+    call = {"name": "ls", "args": {}, "id": "c1", "type": "tool_call"}
+    messages = [
+        {"type": "human", "data": {"content": "look"}},
+        {"type": "ai", "data": {**body, "tool_calls": [call]}},
+        {"type": "tool", "data": {"content": "a.py", "tool_call_id": "c1"}},
+    ]
+    done = recap.compact(messages, settings=KEEP_ALL)
+    assert recap.check(done.messages, "langchain") == []
+    assert done.messages[1]["data"]["tool_calls"] == [call]
