@@ -86,12 +86,16 @@ BODIES = ("data", "kwargs")
 
 
 class Body(NamedTuple):
-    """A message: its type, the key of its fields, the fields, and handles on them."""
+    """A message: its type, the key of its fields, the fields, and handles on them.
+
+    It is marked when the vendor's loader knows it for a message.
+    """
 
     type: str
     key: str
     fields: Fields
     handles: Mapping[str, Raw]
+    is_marked: bool
 
 
 def detect(document: Json) -> str | None:
@@ -145,8 +149,8 @@ class _Reader:
             detail = "The message has no type of this format; it was left out."
             report.add("unknown-role", detail, line)
             return []
-        is_marked = key == "data" or "lc" in fields  # else the vendor's loader knows it for nothing
-        body = Body(kind, key, data, members(members(raw)[key]))
+        is_marked = key == "data" or "lc" in fields
+        body = Body(kind, key, data, members(members(raw)[key]), is_marked)
         if role == "tool":
             part = self._result(raw, body)
             # Function messages have no call's id, other contents are none: both are written anew.
@@ -172,7 +176,7 @@ class _Reader:
         content, call_id = body.fields.get("content"), body.fields.get("tool_call_id")
         if body.type == "function":
             call_id = f"function_call_{self.function_calls}"
-        is_whole = isinstance(content, str) or _are_blocks(content)
+        is_whole = body.is_marked and (isinstance(content, str) or _are_blocks(content))
         return result_part(
             raw,
             call_id if isinstance(call_id, str) else "",

@@ -311,6 +311,19 @@ def test_a_constructor_without_its_mark_is_written_anew() -> None:
     assert recap.check(done.messages, "langchain") == []
 
 
+def test_a_result_without_its_mark_is_written_anew() -> None:
+    call = {"name": "ls", "args": {}, "id": "c1", "type": "tool_call"}
+    messages = [
+        dumped(lc("human", "look")),
+        dumped(lc("ai", "", tool_calls=[call])),
+        dumped(lc("tool", "a.py", tool_call_id="c1")),
+    ]
+    del messages[2]["lc"]
+    done = recap.compact(messages, dialect="langchain", settings=KEEP_ALL)
+    assert recap.check(done.messages, "langchain") == []
+    assert done.messages[2]["kwargs"]["content"] == "a.py"
+
+
 @pytest.mark.parametrize("body", [{}, {"content": None}, {"content": {}}])
 def test_calls_beside_no_content_are_written_anew(body: dict[str, Any]) -> None:
     call = {"name": "ls", "args": {}, "id": "c1", "type": "tool_call"}
