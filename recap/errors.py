@@ -10,6 +10,7 @@
     │   └── GraphFormatError     bytes that are no context graph of a known version
     ├── StoreError          the store cannot be opened, read or written (exit status 1)
     │   └── ConflictError   another process saved the row first: load it again
+    ├── CaptureError        attention of a turn could not be measured: no observation of it
     └── InvalidContextError  a rendered context failed its own check: a bug of ours, never sent
 """
 
@@ -76,6 +77,18 @@ class StoreError(RecapError):
 
 class ConflictError(StoreError):
     """A row was saved by another process since it was loaded."""
+
+
+class CaptureError(RecapError):
+    """Attention of a turn could not be measured, or not surely: there is no observation of it.
+
+    Attributes:
+        reason: Kind of the failure, a word or two joined by hyphens, to count by.
+    """
+
+    def __init__(self, reason: str, text: str) -> None:
+        super().__init__(text)
+        self.reason = reason
 
 
 class InvalidContextError(RecapError):
