@@ -3,45 +3,46 @@
 The lines are a graph of parents. The live context is the walk from the last leaf to the root or to
 the compaction at which it stops, with what hangs beside that walk and yet belongs to it: results of
 its calls, further lines of its messages, messages a compaction preserved. What is left out (rewound
-turns, islands) is reported. The rules are the client's own, as observed.
+turns, islands) is reported. The rules are the client's own, as observed. The reader and the trimmer
+share them, so they work on arrays: a log may have millions of lines.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from recap.transcript.links import GAP, ROOT, Node, Parents
+from recap.transcript.links import ASSISTANT, GAP, ROOT, Links, Parents, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from recap.transcript.lines import Report
 
+REPLACED, LIVE = 1, 2
+"""Where a node stands: before the live context, or in it."""
+
 
 class Chain(NamedTuple):
-    """Indices of the nodes that belong to the session.
+    """Places of the nodes that belong to the session.
 
     Attributes:
         replaced: Those from before a native compaction, in file order.
         live: Those of the live context, in chain order.
+        boundary: The native compaction at which the live context begins, ROOT without one.
+        parents: The parents the walk followed.
     """
 
-    replaced: list[int]
-    live: list[int]
+    replaced: Sequence[int]
+    live: Sequence[int]
+    boundary: int
+    parents: Parents
 
 
-def chain_of(nodes: Sequence[Node], report: Report) -> Chain:
+def chain_of(links: Links, report: Report) -> Chain:
     """Return the session's nodes; what is odd or left out is reported."""
-    return _Walk(Parents(nodes, report), report).run()
-
-
-class _Place(NamedTuple):
-    """Where a node stands: in the live context or before it, and at what place."""
-
-    is_live: bool
-    order: int
-    line: int
+    return _Walk(Parents(links, report), report).run()
 
 
 class _Fold(NamedTuple):
@@ -57,60 +58,84 @@ class _Walk:
 
     def __init__(self, parents: Parents, report: Report) -> None:
         self.parents = parents
-        self.nodes = parents.nodes
+        self.links = parents.links
         self.report = report
         self.by_anchor: dict[int, _Fold] = {}
         self.by_member: dict[int, list[_Fold]] = {}
-        for at in range(len(self.nodes)):
+        for at in self.links.compactions:
             self._add_fold(at)
-        self.place: dict[int, _Place] = {}
+        size = len(self.links)
+        self.walks = 0
+        self.walked = array("i", bytes(4 * size))  # number of the walk that came by last
+        self.side = bytearray(size)  # 0, REPLACED or LIVE
+        self.order = array("i", [ROOT]) * size
         self.tops: dict[int, int] = {}
 
     def run(self) -> Chain:
         leaf = self._leaf()
         if leaf < 0:
-            return Chain([], [])
+            return Chain((), (), ROOT, self.parents)
         live, boundary = self._up(leaf)
         for order, at in enumerate(live):
-            self.place[at] = _Place(True, order, 0)
+            self.side[at], self.order[at] = LIVE, order
         for at in self._replaced(boundary):
-            self.place.setdefault(at, _Place(False, at, 0))
-        _Beside(self.parents, self.place).add()
+            if not self.side[at]:
+                self.side[at], self.order[at] = REPLACED, at
+        added = _Beside(self.parents, self.side, self.order).add()
         self._report_rest()
-        chosen = sorted(self.place, key=self.place.__getitem__)
-        return Chain(
-            sorted(at for at in chosen if not self.place[at].is_live),
-            [at for at in chosen if self.place[at].is_live],
-        )
+        replaced = [at for at, side in enumerate(self.side) if side == REPLACED]
+        beside = [at for at in added if self.side[at] == LIVE]
+        return Chain(replaced, self._merged(live, beside), boundary, self.parents)
+
+    def _merged(self, live: array[int], beside: list[int]) -> array[int]:
+        """Return the walk with the nodes beside it, each behind the one it goes along with."""
+        merged = array("i")
+        begin = 0
+        for at in sorted(beside, key=lambda at: (self.order[at], self.links.line[at])):
+            end = self.order[at] + 1
+            merged.extend(live[begin:end])
+            merged.append(at)
+            begin = max(begin, end)
+        merged.extend(live[begin:])
+        return merged
 
     def _leaf(self) -> int:
         """Return the last line of the conversation in file order that nothing follows."""
-        repeated = self.parents.repeated
-        spoken = [at for at, node in enumerate(self.nodes) if node.is_spoken and at not in repeated]
-        leaves = (at for at in reversed(spoken) if at not in self.parents.followed)
-        return next(leaves, spoken[-1] if spoken else ROOT)
+        last = ROOT
+        for at in reversed(range(len(self.links))):
+            if self.links.is_spoken(at) and not self.parents.repeated[at]:
+                if not self.parents.followed[at]:
+                    return at
+                last = max(last, at)
+        return last
 
-    def _up(self, at: int) -> tuple[list[int], int]:
+    def _up(self, at: int) -> tuple[array[int], int]:
         """Return the walk from a node to its root, in chain order, and the boundary it stops at."""
-        path: list[int] = []
-        seen: set[int] = set()
+        path = array("i")
+        self.walks = walk = self.walks + 1
+        seen, compactions, parent = self.walked, self.links.compactions, self.parents.parent
         below = at
-        while at >= 0 and at not in seen:
-            seen.add(at)
-            fold = self._fold_at(at, below)
-            if fold and (at == fold.anchor or fold.anchor not in seen):
-                size = len(fold.segment) if at == fold.anchor else fold.segment.index(at) + 1
-                led = fold.segment[:size][::-1]
-                path.extend(each for each in led if each == at or each not in seen)
-                seen.update(led)
-                at = fold.anchor
-                seen.add(at)
+        while at >= 0 and seen[at] != walk:
+            seen[at] = walk
+            fold = self._fold_at(at, below) if self.by_anchor else None
+            if fold and (at == fold.anchor or seen[fold.anchor] != walk):
+                at = self._through(fold, at, path)
             path.append(at)
-            if self.nodes[at].compaction:
+            if at in compactions:
                 return path[::-1], at
             self._report_gap(at)
-            below, at = at, self.parents.parent[at]
+            below, at = at, parent[at]
         return path[::-1], ROOT
+
+    def _through(self, fold: _Fold, at: int, path: array[int]) -> int:
+        """Add what a compaction preserved up to a node, the node apart; return its anchor."""
+        seen, walk = self.walked, self.walks
+        size = len(fold.segment) if at == fold.anchor else fold.segment.index(at) + 1
+        led = fold.segment[:size][::-1]
+        path.extend(each for each in led if each == at or seen[each] != walk)
+        for each in (*led, fold.anchor):
+            seen[each] = walk
+        return fold.anchor
 
     def _fold_at(self, at: int, below: int) -> _Fold | None:
         """Return the compaction whose preserved messages a step up from ``below`` leads into."""
@@ -125,7 +150,7 @@ class _Walk:
             "the lines just before it are taken for it" if joined else "the context begins here"
         )
         detail = f"its parent is not in the log; {detail}"
-        self.report.add("gap", detail, self.nodes[at].line, "warning" if joined else "note")
+        self.report.add("gap", detail, self.links.line[at], "warning" if joined else "note")
 
     def _replaced(self, boundary: int) -> Iterator[int]:
         """Yield the nodes of the contexts that native compactions replaced, the newest first."""
@@ -133,34 +158,36 @@ class _Walk:
         while boundary >= 0 and boundary not in seen:
             seen.add(boundary)
             self.report.counts["compactions"] += 1
-            compaction = self.nodes[boundary].compaction
-            stated = compaction.logical_parent if compaction else ""
-            end = self.parents.index.get(stated, ROOT)
+            end = self._find(self.links.compactions[boundary].logical_parent)
             if end < 0:
                 end = self.parents.before(boundary)
             path, boundary = self._up(end)
             yield from path
 
+    def _find(self, uuid: str) -> int:
+        return self.parents.find(key_of(uuid))
+
     def _add_fold(self, boundary: int) -> None:
-        compaction, index = self.nodes[boundary].compaction, self.parents.index
-        if compaction is None or not (compaction.anchor or compaction.tail):
+        compaction = self.links.compactions[boundary]
+        if not (compaction.anchor or compaction.tail):
             return
-        anchor = index.get(compaction.anchor, ROOT)
-        segment = [index[uuid] for uuid in compaction.preserved if uuid in index]
+        anchor = self._find(compaction.anchor)
+        listed = map(self._find, compaction.preserved)
+        segment = [at for at in listed if at >= 0]
         if not segment:
-            segment = self._segment(index.get(compaction.head), index.get(compaction.tail))
+            segment = self._segment(self._find(compaction.head), self._find(compaction.tail))
         if anchor < 0 or not segment or anchor in segment:
             detail = "its preserved messages are not in the log as it describes them"
-            self.report.add("preserved", detail, self.nodes[boundary].line, "warning")
+            self.report.add("preserved", detail, self.links.line[boundary], "warning")
             return
         fold = self.by_anchor[anchor] = _Fold(boundary, anchor, segment)
         for at in segment:
             self.by_member.setdefault(at, []).append(fold)
 
-    def _segment(self, head: int | None, tail: int | None) -> list[int]:
+    def _segment(self, head: int, tail: int) -> list[int]:
         """Return the nodes from head to tail; none when the tail's chain misses the head."""
         path: list[int] = []
-        at = ROOT if head is None or tail is None else tail
+        at = ROOT if head < 0 else tail
         seen = set()
         while at >= 0 and at not in seen:
             seen.add(at)
@@ -172,20 +199,22 @@ class _Walk:
 
     def _report_rest(self) -> None:
         """Report the lines of the conversation that are left out, one finding for each branch."""
-        branches: dict[int, list[int]] = {}
-        for at, node in enumerate(self.nodes):
-            if node.is_spoken and at not in self.place and at not in self.parents.repeated:
-                branches.setdefault(self._branch(at), []).append(node.line)
-        for root, lines in branches.items():
-            span = f"{len(lines)} lines ({min(lines)} to {max(lines)})"
+        branches: dict[int, tuple[int, int, int]] = {}
+        for at, side in enumerate(self.side):
+            if not side and self.links.is_spoken(at) and not self.parents.repeated[at]:
+                root, line = self._branch(at), self.links.line[at]
+                count, first, last = branches.get(root, (0, line, line))
+                branches[root] = count + 1, min(first, line), max(last, line)
+        for root, (count, first, last) in branches.items():
+            span = f"{count} lines ({first} to {last})"
             if self.parents.speaker(root) >= 0:
-                self.report.counts["rewound_lines"] += len(lines)
+                self.report.counts["rewound_lines"] += count
                 detail = f"{span} of a branch that was left, a rewound turn for example"
-                self.report.add("rewound", detail, min(lines), "note")
+                self.report.add("rewound", detail, first, "note")
             else:
-                self.report.counts["island_lines"] += len(lines)
+                self.report.counts["island_lines"] += count
                 detail = f"{span} are not proven to belong to the conversation and are left out"
-                self.report.add("island", detail, min(lines), "warning")
+                self.report.add("island", detail, first, "warning")
 
     def _branch(self, at: int) -> int:
         """Return the topmost node of the branch or island a left-out node belongs to."""
@@ -194,7 +223,7 @@ class _Walk:
             path.append(at)
             self.tops[at] = at  # ends a cycle
             above = self.parents.speaker(at)
-            if above < 0 or above in self.place:
+            if above < 0 or self.side[above]:
                 break
             at = above
         self.tops.update(dict.fromkeys(path, self.tops[at]))
@@ -204,55 +233,77 @@ class _Walk:
 class _Beside:
     """Nodes that hang beside the walk and yet belong to it."""
 
-    def __init__(self, parents: Parents, place: dict[int, _Place]) -> None:
+    def __init__(self, parents: Parents, side: bytearray, order: array[int]) -> None:
         self.parents = parents
-        self.nodes = parents.nodes
-        self.place = place
-        self.makers: dict[str, int] = {}
-        for at, node in enumerate(self.nodes):
-            for call_id in node.call_ids:
-                self.makers[call_id] = at if call_id not in self.makers else ROOT
-        self.open: Counter[tuple[str | int, str]] = Counter()
-        for at in place:
-            self._count(at)
+        self.links = parents.links
+        self.side = side
+        self.order = order
+        self.asked: set[int] = set()
+        """Calls that results beside the walk answer; only these are looked for."""
+        self.makers: dict[int, int] = {}
+        self.open: Counter[tuple[int, int]] = Counter()
 
-    def add(self) -> None:
-        for at, node in enumerate(self.nodes):
-            if at in self.place or at in self.parents.repeated:
-                continue
-            owner = self._owner(at, node)
-            if owner in self.place:
-                is_live, order, _ = self.place[owner]
-                self.place[at] = _Place(is_live, order, node.line)
+    def add(self) -> list[int]:
+        """Take in the nodes and return them."""
+        rest = [at for at in range(len(self.links)) if self._may_belong(at)]
+        for at in rest:
+            if self.links.kind[at] != ASSISTANT:
+                self.asked.update(self.links.tools_of(at))
+        if self.asked:
+            self._count_all()
+        added = []
+        for at in rest:
+            owner = self._owner(at)
+            if owner >= 0 and self.side[owner]:
+                self.side[at], self.order[at] = self.side[owner], self.order[owner]
+                self._count(at)
+                added.append(at)
+        return added
+
+    def _may_belong(self, at: int) -> bool:
+        if self.side[at] or self.parents.repeated[at]:
+            return False
+        return self.links.is_spoken(at) or at in self.links.is_queued
+
+    def _count_all(self) -> None:
+        for at, kind in enumerate(self.links.kind):
+            if kind == ASSISTANT:
+                for call in self.asked.intersection(self.links.tools_of(at)):
+                    self.makers[call] = at if call not in self.makers else ROOT
+        for at, side in enumerate(self.side):
+            if side:
                 self._count(at)
 
     def _count(self, at: int) -> None:
         """Keep the number of unanswered calls of each API message."""
-        node = self.nodes[at]
-        for call_id in node.call_ids:
-            self.open[self._message(at), call_id] += 1
-        for call_id in node.result_ids:
-            maker = self._maker(at, node, (call_id,))
-            self.open[self._message(maker), call_id] -= 1
+        is_maker = self.links.kind[at] == ASSISTANT
+        for call in self.links.tools_of(at):
+            if call not in self.asked:
+                continue
+            maker = at if is_maker else self._maker(at, (call,))
+            self.open[self._message(maker), call] += 1 if is_maker else -1
 
-    def _message(self, at: int) -> str | int:
-        return (self.nodes[at].message_id or at) if at >= 0 else at
+    def _message(self, at: int) -> int:
+        """Return the key of a node's API message; one of the node alone where it has none."""
+        return (self.links.message[at] or -2 - at) if at >= 0 else at
 
-    def _owner(self, at: int, node: Node) -> int:
+    def _owner(self, at: int) -> int:
         """Return the node a node goes along with; ROOT if none."""
-        above = self.parents.speaker(at)
-        if node.is_queued:
-            return ROOT if at in self.parents.followed else above
-        if node.kind == "assistant" and above >= 0 and node.message_id:
-            return above if self.nodes[above].message_id == node.message_id else ROOT
-        maker = self._maker(at, node, node.result_ids)
+        links, above = self.links, self.parents.speaker(at)
+        if at in links.is_queued:
+            return ROOT if self.parents.followed[at] else above
+        if links.kind[at] == ASSISTANT:
+            is_same = above >= 0 and links.message[at] and links.message[above] == links.message[at]
+            return above if is_same else ROOT
+        results = links.tools_of(at)
+        maker = self._maker(at, results)
         message = self._message(maker)
-        return maker if any(self.open[message, one] > 0 for one in node.result_ids) else ROOT
+        return maker if any(self.open[message, one] > 0 for one in results) else ROOT
 
-    def _maker(self, at: int, node: Node, result_ids: Iterable[str]) -> int:
+    def _maker(self, at: int, results: Iterable[int]) -> int:
         """Return the assistant line that made the call a result answers; ROOT if unknown."""
-        stated = self.parents.index.get(node.owner, ROOT)
+        stated = self.parents.find(self.links.owner[at])
         for maker in (stated, self.parents.speaker(at)):
-            if maker >= 0 and self.nodes[maker].kind == "assistant":
+            if maker >= 0 and self.links.kind[maker] == ASSISTANT:
                 return maker
-        return next((self.makers[one] for one in result_ids if one in self.makers), ROOT)
+        return next((self.makers[one] for one in results if one in self.makers), ROOT)

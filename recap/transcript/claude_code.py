@@ -38,7 +38,7 @@ from recap.transcript.lines import (
     parse,
     read_records,
 )
-from recap.transcript.links import Node, NodeKind
+from recap.transcript.links import Node, NodeKind, links_of
 from recap.transcript.model import (
     HUMAN_AUTHORS,
     Dialect,
@@ -274,7 +274,7 @@ class _Log:
 
     def transcript(self, format: str) -> Transcript:
         """Return the session the entries hold."""
-        chain = chain_of([entry.node for entry in self.entries], self.report)
+        chain = chain_of(links_of(entry.node for entry in self.entries), self.report)
         replaced = messages_of([self.entries[at] for at in chain.replaced], is_active=False)
         live = messages_of([self.entries[at] for at in chain.live], is_active=True)
         counts = self.report.counts

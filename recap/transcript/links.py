@@ -6,18 +6,34 @@ the links reports it.
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable
 
     from recap.transcript.lines import Report
 
 NodeKind = Literal["user", "assistant", "system", "link"]
 
-ROOT, GAP, UNSTATED = -1, -2, -3
-"""Places of a parent that is no line: there is none, it was never written, it is not stated."""
+ROOT, GAP, UNSTATED, UNKNOWN = -1, -2, -3, -4
+"""Places of a parent that is no line: there is none, it was never written, it is not stated; it has
+not been looked for."""
+
+LINK, USER, ASSISTANT, SYSTEM = range(4)
+CODES: dict[NodeKind, int] = {"link": LINK, "user": USER, "assistant": ASSISTANT, "system": SYSTEM}
+
+NO_PARENT = -1
+"""Stands for the key of the parent that a root has not; no hash is -1 in CPython."""
+
+
+def key_of(text: str) -> int:
+    """Return the 64 bits by which an id is told from others: 0 for "", never ``NO_PARENT``.
+
+    Python keys the hash anew in each process, so no file can hold ids that collide on purpose.
+    """
+    return hash(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,86 +83,218 @@ class Node:
     is_queued: bool = False
     compaction: Compaction | None = None
 
-    @property
-    def is_spoken(self) -> bool:
+
+class Index:
+    """Places by key, in 8 bytes each: an open table of 4-byte slots over an array of keys.
+
+    Args:
+        keys: A key for each place; 0 for a place that has none. The last place of a key counts.
+    """
+
+    __slots__ = ("_keys", "_mask", "_slots", "replaced")
+
+    def __init__(self, keys: array[int]) -> None:
+        self._keys = keys
+        self._mask = mask = (1 << max(3, (len(keys) * 3 // 2).bit_length())) - 1
+        self._slots = slots = array("i", bytes(4 * (mask + 1)))  # 0: free; else place + 1
+        self.replaced: list[int] = []
+        """Places whose key a later place has too."""
+        for place, key in enumerate(keys, 1):
+            if not key:
+                continue
+            slot = key & mask
+            while (held := slots[slot]) and keys[held - 1] != key:
+                slot = slot + 1 & mask
+            if held:
+                self.replaced.append(held - 1)
+            slots[slot] = place
+
+    def find(self, key: int, default: int) -> int:
+        """Return the last place of a key, the default where it has none."""
+        if not key:
+            return default
+        slot = key & self._mask
+        while held := self._slots[slot]:
+            if self._keys[held - 1] == key:
+                return held - 1
+            slot = slot + 1 & self._mask
+        return default
+
+
+class Links:
+    """The nodes of a log in arrays, some 45 bytes for each: a log may have millions of lines.
+
+    Ids are kept as keys, see ``key_of``.
+    """
+
+    def __init__(self) -> None:
+        self.line = array("I")
+        self.kind = bytearray()
+        self.uuid = array("q")
+        self.parent = array("q")
+        self.message = array("q")
+        self.owner = array("q")
+        self.tools = array("q")
+        self.first_tool = array("I", [0])
+        self.is_queued: set[int] = set()
+        self.compactions: dict[int, Compaction] = {}
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def add(
+        self,
+        line: int,
+        kind: int,
+        uuid: int,
+        parent: int,
+        message: int = 0,
+        owner: int = 0,
+    ) -> int:
+        """Add a node and return its place.
+
+        Args:
+            line: 1-based line.
+            kind: One of ``LINK``, ``USER``, ``ASSISTANT``, ``SYSTEM``.
+            uuid: Key of its id.
+            parent: Key of its parent's; ``NO_PARENT`` for a root, 0 where the line does not say.
+            message: Key of the API message an assistant line belongs to.
+            owner: Key of the assistant line whose call it answers, where stated.
+        """
+        self.line.append(line)
+        self.kind.append(kind)
+        self.uuid.append(uuid)
+        self.parent.append(parent)
+        self.message.append(message)
+        self.owner.append(owner)
+        self.first_tool.append(len(self.tools))
+        return len(self.kind) - 1
+
+    def add_tool(self, call: int) -> None:
+        """Add the key of a call that the last node makes (assistant) or answers (user)."""
+        self.tools.append(call)
+        self.first_tool[-1] += 1
+
+    def tools_of(self, at: int) -> array[int]:
+        """Return the keys of the calls a node makes or answers."""
+        return self.tools[self.first_tool[at] : self.first_tool[at + 1]]
+
+    def is_spoken(self, at: int) -> bool:
         """True for a line of the conversation."""
-        return self.kind in ("user", "assistant")
+        return 0 < self.kind[at] < SYSTEM
+
+
+def links_of(nodes: Iterable[Node]) -> Links:
+    """Return the links of nodes."""
+    links = Links()
+    for node in nodes:
+        at = links.add(
+            node.line,
+            CODES[node.kind],
+            key_of(node.uuid),
+            NO_PARENT if node.parent is None else key_of(node.parent),
+            key_of(node.message_id),
+            key_of(node.owner),
+        )
+        for call_id in node.call_ids or node.result_ids:
+            links.add_tool(key_of(call_id))
+        if node.is_queued:
+            links.is_queued.add(at)
+        if node.compaction:
+            links.compactions[at] = node.compaction
+    return links
 
 
 class Parents:
-    """Parents of all nodes, gaps joined where the log proves enough."""
+    """Parents of all nodes, gaps joined where the log proves enough.
 
-    def __init__(self, nodes: Sequence[Node], report: Report) -> None:
-        self.nodes = nodes
-        self.index: dict[str, int] = {}
-        self.repeated: set[int] = set()
-        for at, node in enumerate(nodes):
-            if node.uuid in self.index:
-                report.add(
-                    "duplicate-uuid", "a later line has the same uuid and replaces this one",
-                    nodes[self.index[node.uuid]].line, "warning",
-                )  # fmt: skip
-                self.repeated.add(self.index[node.uuid])
-            if node.uuid:
-                self.index[node.uuid] = at
-        self.stated = [self._stated(at) for at in range(len(nodes))]
+    Attributes:
+        stated: Place of the parent each node names, or ROOT, GAP, UNSTATED.
+        parent: The same with gaps joined.
+        repeated: 1 for each node that a later one of the same uuid replaces.
+        followed: 1 for each node from which the conversation went on.
+    """
+
+    def __init__(self, links: Links, report: Report) -> None:
+        self.links = links
+        self._index = Index(links.uuid)
+        self.repeated = bytearray(len(links))
+        for at in self._index.replaced:
+            report.add(
+                "duplicate-uuid", "a later line has the same uuid and replaces this one",
+                links.line[at], "warning",
+            )  # fmt: skip
+            self.repeated[at] = 1
+        self.stated = self._stated()
         self.followed = self._followed()
-        self.parent = list(self._joined())
-        self._speaker: list[int | None] = [None] * len(nodes)
+        self.parent = self._joined()
+        self._speaker = array("i")
 
-    def _stated(self, at: int) -> int:
-        parent = self.nodes[at].parent
-        if parent is None:
-            return ROOT
-        found = self.index.get(parent, GAP if parent else UNSTATED)
-        return GAP if found == at else found
+    def find(self, uuid: int) -> int:
+        """Return the place of a uuid's key, ROOT where no line has it."""
+        return self._index.find(uuid, ROOT)
 
-    def _followed(self) -> set[int]:
-        """Return the nodes from which the conversation went on."""
-        followed: set[int] = set()
-        for at, node in enumerate(self.nodes):
-            is_there = node.is_spoken and at not in self.repeated
-            above = self.stated[at] if is_there else ROOT
-            while above >= 0 and above not in followed:
-                followed.add(above)
-                if self.nodes[above].is_spoken:
+    def _stated(self) -> array[int]:
+        find, uuids = self._index.find, self.links.uuid
+        stated = array("i")
+        last, before = 0, ROOT
+        for at, parent in enumerate(self.links.parent):
+            if parent == NO_PARENT:
+                above = ROOT
+            elif parent == last and parent and not self.repeated[before]:
+                above = before  # most lines follow the one before them
+            else:
+                above = find(parent, GAP if parent else UNSTATED)
+            stated.append(GAP if above == at else above)
+            last, before = uuids[at], at
+        return stated
+
+    def _followed(self) -> bytearray:
+        followed = bytearray(len(self.links))
+        kinds, repeated, stated = self.links.kind, self.repeated, self.stated
+        for at, kind in enumerate(kinds):
+            above = stated[at] if 0 < kind < SYSTEM and not repeated[at] else ROOT
+            while above >= 0 and not followed[above]:
+                followed[above] = 1
+                if 0 < kinds[above] < SYSTEM:
                     break
-                above = self.stated[above]
+                above = stated[above]
         return followed
 
-    def _joined(self) -> Iterator[int]:
-        """Yield each node's parent; a missing one is where the session stood just before.
+    def _joined(self) -> array[int]:
+        """Return each node's parent; a missing one is where the session stood just before.
 
         That is the last line of the conversation ahead of it in the file, if nothing followed it:
         the client falls back to the previous line too. A line that a later one of the same uuid
         replaces is none: its text comes with the later one.
         """
+        joined = self.stated[:]
         last = ROOT
-        for at, node in enumerate(self.nodes):
-            stated = self.stated[at]
-            if stated in (GAP, UNSTATED):
-                yield ROOT if last in self.followed else last
-            else:
-                yield stated
-            if node.kind != "link" and at not in self.repeated:
+        for at, kind in enumerate(self.links.kind):
+            if joined[at] < ROOT:
+                joined[at] = ROOT if last >= 0 and self.followed[last] else last
+            if kind and not self.repeated[at]:
                 last = at
+        return joined
 
     def before(self, at: int) -> int:
         """Return the last line of the conversation ahead of a node in the file, or ROOT."""
         while (at := at - 1) >= 0:
-            if self.nodes[at].kind != "link" and at not in self.repeated:
+            if self.links.kind[at] and not self.repeated[at]:
                 break
         return at
 
     def speaker(self, at: int) -> int:
         """Return the nearest line of the conversation above a node, or ROOT."""
+        if not self._speaker:
+            self._speaker = array("i", [UNKNOWN]) * len(self.links)
         path = []
         found = self._speaker[at]
-        while found is None:
+        while found == UNKNOWN:
             path.append(at)
             self._speaker[at] = ROOT  # ends a cycle
             at = self.parent[at]
-            found = at if at < 0 or self.nodes[at].is_spoken else self._speaker[at]
+            found = at if at < 0 or self.links.is_spoken(at) else self._speaker[at]
         for passed in path:
             self._speaker[passed] = found
         return found
