@@ -1,1 +1,1 @@
-"""Triton kernels of the attention statistics will live here; there are none yet."""
+"""Triton kernels of the attention statistics; ``backend`` is where calls come in."""

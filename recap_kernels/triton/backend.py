@@ -9,13 +9,12 @@ import torch
 
 from recap_kernels.triton import capture
 from recap_kernels.triton import finalize as finish
-from recap_kernels.triton.colstats import column_sums
+from recap_kernels.triton.colstats import add_columns
 from recap_kernels.triton.common import is_interpreted
 from recap_kernels.triton.configs import MAX_WIDTH, column_shape, lse_shape
 from recap_kernels.triton.layer import packed_rows
 from recap_kernels.triton.lse import log_sum_exp
-from recap_kernels.triton.mass import add_mass
-from recap_kernels.triton.reduce import add_heads
+from recap_kernels.triton.workspace import workspace
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -43,22 +42,18 @@ def _current(tensor: Tensor) -> AbstractContextManager[object]:
 
 def attn_stats(call: AttnCall) -> Tensor:
     """Write or add the sums of one layer, return the LSE. Column sums need it, so it comes first."""
-    plan, mass, size = call.plan, call.mass, call.q.element_size()
-    width, widest = call.q.shape[2], MAX_WIDTH[size]
+    size, width = call.q.element_size(), call.q.shape[2]
+    widest = MAX_WIDTH[size]
     if width > widest:
         wanted = f"of head_dim {widest} at most as {call.q.dtype} for backend 'triton'"
         raise ValueError(f"q must be {wanted}; got {width}")
-    shape = column_shape(size, plan.tile)
-    tiles = plan.tiles if mass is None else plan.block_tiles
-    lse = call.lse
+    shape, space, lse = column_shape(size, call.plan.tile), workspace(call), call.lse
     with _current(call.q):
         if lse is None:
             paged = call.kv_indices is not None
-            lse = log_sum_exp(call, lse_shape(size, packed_rows(call), paged=paged))
-        part, rowsum = column_sums(call, lse, tiles, shape, mass=mass is not None)
-        add_heads(part, call.rho, add=call.accumulate)
-        if mass is not None and rowsum is not None:
-            add_mass(rowsum, mass, plan, add=call.accumulate)
+            rows = lse_shape(size, packed_rows(call), paged=paged)
+            lse = log_sum_exp(call, rows, space.chunk)
+        add_columns(call, lse, shape, space)
     return lse
 
 

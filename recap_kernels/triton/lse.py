@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from recap_kernels.backends import AttnCall
     from recap_kernels.triton.configs import Shape
 
-CHUNK = 2048
-"""Tokens of one partial sum: enough programs to fill a GPU, a merge short beside them."""
-
 MERGE_BLOCK = 64
 MERGE_STEP = 16
 _LOG2E = tl.constexpr(LOG2E)
@@ -146,7 +143,7 @@ def _merge(peak, total, other, added):
     return higher, total * tl.exp2(peak - base) + added * tl.exp2(other - base)
 
 
-def log_sum_exp(call: AttnCall, shape: Shape, chunk: int = CHUNK) -> Tensor:
+def log_sum_exp(call: AttnCall, shape: Shape, chunk: int) -> Tensor:
     """Return float32 ``[W, Hq]``: natural log of each row's softmax denominator, sink included.
 
     Args:

@@ -129,6 +129,7 @@ def _products() -> list[Case]:
         )
     ]
     cases += [
+        _product("column", group=5, flags="paged mass"),
         _product("column", 64, q="fp32", flags="paged mass"),
         _product("column", 64, q="fp32", tokens=64, flags="paged mass"),
         _product("lse", 64, q="fp32"),
@@ -149,7 +150,7 @@ def _sums() -> list[Case]:
     """Return the kernels that only add, count and copy."""
     merge = {"G": 8, "BLOCK": lse.MERGE_BLOCK, "STEP": lse.MERGE_STEP}
     heads = {"BLOCK": reduce.BLOCK}
-    between = {"G": 8, "BLOCK": mass.BLOCK, "STEP": mass.STEP}
+    between = {"BLOCK": mass.BLOCK, "STEP": mass.STEP}
     tokens, block = {"BLOCK": finalize.TOKENS}, {"BLOCK": finalize.MEAN_BLOCK}
     search = {**tokens, "STEPS": 7}
     return [
@@ -157,7 +158,8 @@ def _sums() -> list[Case]:
         Case("lse merge sink", lse.lse_merge_kernel, {**merge, "SINK": True}),
         Case("head sum", reduce.head_sum_kernel, {**heads, "ADD": False}),
         Case("head sum add", reduce.head_sum_kernel, {**heads, "ADD": True}),
-        Case("received", mass.received_kernel, between),
+        Case("received", mass.received_kernel, {**between, "ENTRIES": 1}),
+        Case("received g5", mass.received_kernel, {**between, "ENTRIES": 5}),
         Case("mass", mass.mass_kernel, {**between, "ADD": False}),
         Case("mass add", mass.mass_kernel, {**between, "ADD": True}),
         Case(
