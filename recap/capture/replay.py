@@ -38,7 +38,7 @@ ReplayRole = Literal["user", "assistant"]
 
 
 class ReplayError(RecapError):
-    """A turn cannot be replayed: not even its request fits."""
+    """A turn cannot be replayed: it is not text, or not even its request fits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +111,12 @@ def fitting(
         clip: Tried before all others, so that a warm stretch keeps the clip it began with.
 
     Raises:
-        ReplayError: Not even the turn's request fits.
+        ReplayError: Nothing of the turn is text, or not even its request fits.
         ValueError: As ``replay_of``.
     """
     blocks = _shown(table, turn, served)
+    if not any(block.is_new for block in blocks):
+        raise ReplayError(f"turn {turn} holds nothing that can be shown as text")
     for each in (*(() if clip is None else (clip,)), *CLIPS):
         replay = _replay(blocks, each)
         if count(replay) <= limit:

@@ -8,7 +8,8 @@ is proved or refused, never guessed; ids and offsets always come from the plain 
 1. The list is rendered once more with a mark before and after every string of every message. They
    count when the text without them is the plain text, character by character.
 2. Where a template answers marks with another text, it is rendered once for each string, with one
-   strange word in its place. They count when that word, as it is, is the only difference.
+   strange word in its place. It counts when it is the only difference, and what stood there is of
+   that string.
 
 The usual way is no proof, and costs a render for each message: that the prompts of the list's
 prefixes begin alike leaves open where the words of a message stand in what it added, and a template
@@ -22,6 +23,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, count
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
+from unicodedata import normalize
 
 import numpy as np
 
@@ -194,10 +196,10 @@ def message_spans(
     ids, offsets = _encoded(template, text)
     if served_ids is not None and not np.array_equal(ids, np.asarray(served_ids)):
         raise SpanError("ids-differ", "the served tokens are not those of the rendered messages")
-    letter = _strange_letter(text)
-    found = _by_marks(messages, template, text, letter)
+    prompt = _Prompt.of(messages, template, text)
+    found = _by_marks(prompt)
     if found is None:
-        found = _by_strange_words(messages, template, text, letter)
+        found = _by_strange_words(prompt)
     start, end = _tokens(offsets, _hulls(found, len(messages)), text)
     return MessageSpans(ids, start, end)
 
@@ -222,72 +224,96 @@ def _encoded(template: ChatTemplate, text: str) -> tuple[IntArray, IntArray]:
     return np.asarray(ids, np.int64), np.asarray(pairs, np.int64).reshape(-1, 2)
 
 
-def _strange_letter(text: str) -> str:
-    """Return a letter that stands nowhere in the text: what is marked with it is unmistakable."""
-    for letter in map(chr, STRANGE_LETTERS):
-        if letter not in text:
-            return letter
-    raise SpanError("unproved", "the text holds every letter that could mark a place")
+class _Prompt(NamedTuple):
+    """A rendered list, and what the proofs need.
+
+    Attributes:
+        strings: (message, words) of each string, in order.
+        letter: Stands in no string and not in the text, so what is marked with it is unmistakable.
+    """
+
+    messages: Sequence[Mapping[str, Any]]
+    template: ChatTemplate
+    text: str
+    strings: list[tuple[int, str]]
+    letter: str
+
+    @classmethod
+    def of(
+        cls, messages: Sequence[Mapping[str, Any]], template: ChatTemplate, text: str
+    ) -> _Prompt:
+        strings: list[tuple[int, str]] = []
+
+        def noted(message: int, words: str) -> str:
+            strings.append((message, words))
+            return words
+
+        _changed(messages, noted)
+        for letter in map(chr, STRANGE_LETTERS):
+            if letter not in text and not any(letter in words for _, words in strings):
+                return cls(messages, template, text, strings, letter)
+        raise SpanError("unproved", "the text holds every letter that could mark a place")
+
+    def with_marks(self) -> str:
+        """Return the list rendered with the number of each string before and after it."""
+        numbers = count()
+
+        def marked(_: int, words: str) -> str:
+            mark = f"{self.letter}{next(numbers)}{self.letter}"
+            return f"{mark}{words}{mark}"
+
+        return _rendered(self.template, _changed(self.messages, marked))
+
+    def with_word(self, number: int, word: str) -> str:
+        """Return the list rendered with a word in place of one string."""
+        numbers = count()
+
+        def replaced(_: int, words: str) -> str:
+            return word if next(numbers) == number else words
+
+        return _rendered(self.template, _changed(self.messages, replaced))
 
 
-def _by_marks(
-    messages: Sequence[Mapping[str, Any]], template: ChatTemplate, text: str, letter: str
-) -> list[Place] | None:
-    """Return where each string of the messages stands, None where marks do not prove it."""
-    owner: list[int] = []
-
-    def marked(message: int, words: str) -> str:
-        mark = f"{letter}{len(owner)}{letter}"
-        owner.append(message)
-        return f"{mark}{words}{mark}"
-
+def _by_marks(prompt: _Prompt) -> list[Place] | None:
+    """Return where each string stands in the text, None where marks do not prove it."""
     try:
-        rendered = _rendered(template, _changed(messages, marked))
+        rendered = prompt.with_marks()
     except SpanError:
         return None
-    pieces = re.split(f"{letter}([0-9]+){letter}", rendered)
-    if "".join(pieces[::2]) != text:
+    pieces = re.split(f"{prompt.letter}([0-9]+){prompt.letter}", rendered)
+    if "".join(pieces[::2]) != prompt.text:
         return None
-    places: dict[int, list[int]] = {}
+    found: dict[int, list[int]] = {}
     for number, place in zip(pieces[1::2], accumulate(map(len, pieces[::2])), strict=False):
-        places.setdefault(int(number), []).append(place)
-    if any(len(pair) != 2 for pair in places.values()):
+        found.setdefault(int(number), []).append(place)
+    if any(len(places) != 2 for places in found.values()):
         return None
-    return [Place(owner[number], *pair) for number, pair in places.items()]
+    return [Place(prompt.strings[number][0], *places) for number, places in found.items()]
 
 
-def _by_strange_words(
-    messages: Sequence[Mapping[str, Any]], template: ChatTemplate, text: str, letter: str
-) -> list[Place]:
+def _by_strange_words(prompt: _Prompt) -> list[Place]:
     """Return the same from one render for each string; raises SpanError."""
-    owner: list[int] = []
-    _changed(messages, lambda message, words: _noted(owner, message, words))
-    if len(owner) > MOST_RENDERS:
-        raise SpanError("unproved", f"{len(owner)} strings are too many to try one by one")
-    word = f"{letter}0{letter}"
-    places = []
-    for number, message in enumerate(owner):
-        rendered = _rendered(template, _with_one(messages, number, word))
+    if len(prompt.strings) > MOST_RENDERS:
+        raise SpanError("unproved", f"{len(prompt.strings)} strings are too many for one by one")
+    word, text = prompt.letter * 3, prompt.text
+    found = []
+    for number, (message, words) in enumerate(prompt.strings):
+        rendered = prompt.with_word(number, word)
         if rendered == text:
             continue  # the template leaves this string out
-        before, found, after = rendered.partition(word)
-        if not (found and text.startswith(before) and text.endswith(after)):
+        before, _, after = rendered.partition(word)
+        place = Place(message, len(before), len(text) - len(after))
+        shown = text[place.start : place.end]
+        if before + shown + after != text or shown not in words:
             raise SpanError("unproved", "the template changes more than the words of a message")
-        places.append(Place(message, len(before), len(text) - len(after)))
-    return places
+        found.append(_trimmed(place, shown))
+    return found
 
 
-def _noted(owner: list[int], message: int, words: str) -> str:
-    owner.append(message)
-    return words
-
-
-def _with_one(
-    messages: Sequence[Mapping[str, Any]], number: int, word: str
-) -> list[dict[str, Any]]:
-    """Return the messages with a word in place of the string of that number."""
-    counter = count()
-    return _changed(messages, lambda _, words: word if next(counter) == number else words)
+def _trimmed(place: Place, shown: str) -> Place:
+    """Return the place without the white space around what is shown there."""
+    start = place.start + len(shown) - len(shown.lstrip())
+    return Place(place.message, start, start + len(shown.strip()))
 
 
 def _changed(
@@ -363,10 +389,15 @@ def _check_cover(first: IntArray, last: IntArray, hulls: IntArray, text: str) ->
     depth = np.zeros(len(text) + 1, np.int64)
     np.add.at(depth, first, 1)
     np.add.at(depth, last, -1)
-    of_words = np.zeros(len(text) + 1, np.int64)
-    known = hulls[hulls[:, 0] >= 0]
-    np.add.at(of_words, known[:, 0], 1)
-    np.add.at(of_words, known[:, 1], -1)
-    is_bare = (np.cumsum(depth) == 0) & (np.cumsum(of_words) > 0)
-    if not all(text[at].isspace() for at in np.flatnonzero(is_bare).tolist()):
-        raise SpanError("bad-offsets", "the tokenizer's offsets leave words out")
+    is_covered = np.cumsum(depth) > 0
+    for start, end in hulls[hulls[:, 0] >= 0].tolist():
+        words, is_in = text[start:end], is_covered[start:end]
+        for at in np.flatnonzero(~is_in).tolist():
+            if not (words[at].isspace() or _is_composed(words, at, is_in)):
+                raise SpanError("bad-offsets", "the tokenizer's offsets leave words out")
+
+
+def _is_composed(words: str, at: int, is_in: npt.NDArray[np.bool_]) -> bool:
+    """Return True for a mark that a tokenizer joins to the character before it (NFC)."""
+    before = np.flatnonzero(is_in[:at])
+    return len(before) > 0 and len(normalize("NFC", words[before[-1] : at + 1])) == 1
