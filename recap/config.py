@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 Exact: TypeAlias = str
 """A non-negative number as text, "0.29" or "1/3": floor(0.29 * 100) has to be 29."""
 
+Folder: TypeAlias = str
+"""Path of a folder as text, "" for none."""
+
 CONFIG_NAME = "recap.toml"
 ENVIRONMENT_PREFIX = "RECAP_"
 ENVIRONMENT: Mapping[str, str] = MappingProxyType(
@@ -103,7 +106,11 @@ class Settings:
         bounds=Bounds(0, 1, is_low_open=True),
     )  # fmt: skip
     policy: str = _setting("coverage", "recipe that selects blocks")
-    observer: str = _setting("reuse", "what measures which blocks a turn used", choices=("reuse",))
+    observer: str = _setting(
+        "reuse", "what measures which blocks a turn used: text, or a small model",
+        choices=("reuse", "proxy"),
+    )  # fmt: skip
+    proxy_model: Folder = _setting("", "folder of the proxy model; empty: the installed default")
     smoothing: float = _setting(
         0.5, "weight of the newest turn in the moving average of importance (ours)",
         symbol="alpha", bounds=Bounds(0, 1, is_low_open=True),
@@ -384,6 +391,13 @@ def _name(value: object) -> str:
     return value.strip()
 
 
+def _folder(value: object) -> str:
+    text = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if not isinstance(text, str) or "\0" in text:
+        raise ValueError
+    return text.strip()
+
+
 def _float(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, str | Real):
         raise ValueError
@@ -413,6 +427,7 @@ def _bool(value: object) -> bool:
 _KINDS: dict[str, tuple[Callable[[object], Any], str]] = {
     "Exact": (_exact, "a decimal number or fraction"),
     "str": (_name, "a name"),
+    "Folder": (_folder, "a folder, or empty"),
     "float": (_float, "a number"),
     "int": (_int, "a whole number"),
     "int | None": (_int_or_none, "a whole number"),

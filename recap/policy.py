@@ -136,6 +136,15 @@ def is_near_limit(prompt_tokens: int | None, settings: Settings) -> bool:
     return prompt_tokens >= settings.near_limit * settings.context_tokens
 
 
+def is_cache_alive(moment: Moment, settings: Settings) -> bool:
+    """Return True when the last response is no further away than the cached prefix lives."""
+    if moment.last_response is None or moment.is_cold_resume:
+        return False
+    life = settings.idle_ttl if moment.cache_life is None else moment.cache_life
+    # A response from the future was noted by another clock: it proves no warm cache either.
+    return abs(moment.now - moment.last_response) <= life
+
+
 def _untouched(moment: Moment, mode: str) -> Reason | None:
     """Return why a request is none that a selection is for."""
     if mode == "off":
@@ -188,9 +197,7 @@ def _cold(moment: Moment, settings: Settings) -> Reason | None:
         return "unknown"
     if moment.is_other_settings:
         return "settings"
-    life = settings.idle_ttl if moment.cache_life is None else moment.cache_life
-    # A response from the future was noted by another clock: it proves no warm cache either.
-    if abs(moment.now - moment.last_response) > life:
+    if not is_cache_alive(moment, settings):
         return "idle"
     return "cache_fell" if _fell(moment.cached, moment.cached_before) else None
 

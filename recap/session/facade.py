@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from recap import policy as policies
+from recap.capture.reuse import OBSERVER as REUSE
 from recap.config import Settings
 from recap.economics import PRICES, Usage, cache_life, calibrated, usage_of
 from recap.errors import StoreError, UsageError, shown
 from recap.session.known import Memory, Remembered, known_of
 from recap.session.moment import moment_of
+from recap.session.observing import Progress, ask, brought_up, turns_to_observe
 from recap.session.past import Past
 from recap.session.pipeline import compact_transcript, demand
 from recap.session.reading import GrowingList
@@ -35,7 +37,9 @@ if TYPE_CHECKING:
     from recap.select.kept import Kept
     from recap.session.known import Known, Prior
     from recap.session.moment import Moment
+    from recap.session.observing import Observer
     from recap.session.report import Compaction
+    from recap.session.worker import Worker
     from recap.store import SelectionRow, SessionRow
     from recap.transcript.model import Dialect, Json
     from recap.turns import Boundary
@@ -68,6 +72,8 @@ class Session:
         settings: Settings | None = None,
         prices: Mapping[str, Prices] = PRICES,
         clock: Callable[[], float] = time.time,
+        observer: Observer | None = None,
+        worker: Worker | None = None,
     ) -> None:
         """Open a session.
 
@@ -81,6 +87,9 @@ class Session:
             settings: Coefficients.
             prices: Model pattern -> prices, for the cost verdict; see ``economics.price_table``.
             clock: Unix time, seconds.
+            observer: Measures turns where the settings ask for a model; None takes the model they
+                name, which is loaded when ``observe`` needs it.
+            worker: Brings the session up to date in the background, where that takes a model.
 
         Raises:
             StoreError: The store cannot be opened.
@@ -105,7 +114,12 @@ class Session:
             self._shelf = store
         else:
             raise UsageError(f"store must be a store, or the folder of one, got {shown(store)}")
-        self._past = Past(self._shelf, self._named, label or id)
+        self._label = label
+        self._past = Past(self._shelf, self._named, label or id, self._settings.observer)
+        self._observer = _observer(self._settings, observer)
+        self._worker = worker
+        if worker is not None and not isinstance(self._shelf, Store):
+            raise UsageError("a worker needs a store that it can open as well: give store")
         self._list = GrowingList()
         # What a list showed once holds for a later one of plain texts, as after a native compaction.
         self._dialect: Dialect | Literal[""] = ""
@@ -183,7 +197,7 @@ class Session:
             cache_life=self._cache_life,
             cached_before=self._cached_before,
         )
-        visit = Visit(self._past, transcript.format, settings, key, facts)
+        visit = Visit(self._past, transcript.format, settings, key, facts, self._model)
 
         def served() -> Compaction:
             return compact_transcript(
@@ -199,6 +213,7 @@ class Session:
         if keep:
             self._past.served_chars = done.report.prompt_chars
             self._has_selected = visit.step.action == "select"
+            self._submit(messages, dialect, done.known)
         if self.failure is not None and keep:
             notes = {**done.report.notes, "not-saved": 1}
             done = replace(done, report=replace(done.report, notes=notes))
@@ -208,31 +223,60 @@ class Session:
         self,
         messages: Sequence[Mapping[str, Json]] | Mapping[str, Json] | Transcript,
         *,
+        dialect: str = "auto",
         keep: bool = True,
+        open_turn: bool = True,
+        progress: Callable[[Progress], None] | None = None,
     ) -> Known:
         """Return what is known of the session, all its turns taken for completed; nothing is selected.
 
-        Kept of it are the turns that a later message of the person has closed.
+        Kept of it are the turns that a later message of the person has closed. An observer with a
+        model measures those the graph has not seen, and each is kept before the next one begins.
 
         Args:
             messages: The session as the client has it now.
+            dialect: Dialect of a message list.
             keep: False looks, and leaves no trace.
+            open_turn: False leaves the turn alone that no later message has closed; where that takes
+                a model it would be measured for this call alone.
+            progress: Called after each turn that a model measured; what it raises ends the work.
 
         Raises:
+            UsageError: The model, or a package it needs, is missing.
             StoreError: The store cannot be read or written.
         """
-        transcript = self._read(messages)
-        known = known_of(
-            transcript,
-            None,
-            self._settings,
-            named=self._named,
-            memory=_Observing(self._past, transcript.format),
-            is_complete=True,
-        )
+        known = self.known(messages, dialect)
         if keep:
             self._past.keep(known, None)
+        if self._observer is None:
+            return known
+        turns = turns_to_observe(known, open_turn=open_turn)
+        measured = ask(self._observer, known, turns, self._past.given)
+        for done, step in enumerate(brought_up(known, measured, self._settings), 1):
+            known = step.known
+            if keep:
+                self._past.keep(known, None)
+            if progress is not None:
+                progress(Progress(done, len(turns), step.reason))
         return known
+
+    def known(
+        self,
+        messages: Sequence[Mapping[str, Json]] | Mapping[str, Json] | Transcript,
+        dialect: str = "auto",
+    ) -> Known:
+        """Return what is known of the session, all its turns taken for completed.
+
+        No model is run, and nothing is kept: the graph of an observer with a model may lag behind.
+
+        Raises:
+            StoreError: The store cannot be read.
+        """
+        transcript = self._read(messages, dialect)
+        memory = _Observing(self._past, transcript.format, self._model)
+        return known_of(
+            transcript, None, self._settings, named=self._named, memory=memory, is_complete=True
+        )
 
     def responded(self, usage: Mapping[str, Json] | Usage, at: float | None = None) -> None:
         """Take note of a response: when it came, and what the vendor's cache holds.
@@ -310,6 +354,24 @@ class Session:
         )  # fmt: skip
         return replace(done, report=replace(done.report, action="reuse", reason="undo"))
 
+    @property
+    def _model(self) -> str:
+        """Fingerprint of the model that measures the session, "" for none."""
+        return "" if self._observer is None else self._observer.fingerprint
+
+    def _submit(self, messages: object, dialect: str, known: Known) -> None:
+        """Have turns that the graph has not seen measured in the background."""
+        is_behind = known.settled.turns < known.closed_turns
+        if self._worker is None or self._observer is None or not is_behind:
+            return
+        if isinstance(self._shelf, Store):
+            from recap.session.worker import Job
+
+            session, folder = known.moment.session, self._shelf.folder
+            self._worker.submit(
+                Job(folder, session, self._label, self._settings, dialect), messages
+            )
+
     def _served(self, moment: Moment, format: str) -> list[Served]:
         self._past.enter(moment, format)
         return [
@@ -355,7 +417,8 @@ class Session:
 class _Observing(Memory):
     """A session's past, without its kept sets."""
 
-    def __init__(self, past: Past, format: str) -> None:
+    def __init__(self, past: Past, format: str, model: str) -> None:
+        self.model = model
         self._past = past
         self._format = format
 
@@ -373,6 +436,17 @@ class _Again(Memory):
     def kept(self, known: Known) -> Remembered:
         """Return the kept set."""
         return Remembered(self._kept, extend=False)
+
+
+def _observer(settings: Settings, given: Observer | None) -> Observer | None:
+    """Return what measures turns with a model; None where the settings ask for none."""
+    if settings.observer == REUSE:
+        return None
+    if given is not None:
+        return given
+    from recap.session.model import ProxyObserver
+
+    return ProxyObserver(settings)
 
 
 def _folder(store: Path | str) -> Path:

@@ -20,7 +20,7 @@ from recap.graph.repeats import find_repeats
 from recap.graph.state import ContextGraph
 from recap.session.archive import Archive, restored
 from recap.session.moment import Moment, at_last_step, moment_of, prepared
-from recap.transcript.model import digest
+from recap.transcript.model import DIGEST_BYTES, digest
 from recap.turns import is_real_user, is_steering
 
 if TYPE_CHECKING:
@@ -33,10 +33,18 @@ if TYPE_CHECKING:
     from recap.graph.repeats import Repeats
     from recap.select.kept import Kept
     from recap.transcript.model import Json, Message, Transcript
-    from recap.turns import Boundary, SessionKey
+    from recap.turns import SessionKey
 
 GRAPH_SETTINGS = ("smoothing", "edge_threshold", "stale_overlap")
 """Coefficients a graph is made with; under others it is made anew."""
+
+MODEL_SETTINGS = (
+    "rows", "rows_per_block", "layers", "edge_layer", "clip_quantile", "drop_first", "replay_tokens",
+)  # fmt: skip
+"""Coefficients that shape what an observer with a model sees, besides the model."""
+
+KEY_DIGITS = 2 * DIGEST_BYTES
+"""Hex digits of a settled key; of a graph made by a model those of its coefficients follow."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,6 +54,7 @@ class Prior:
     Attributes:
         graph: Graph of the settled turns.
         settled_key: What proves these turns, see ``Known``; "" for nothing known.
+        stored: Another graph of it with what proves that one, which another process made.
         table: Blocks of the history, where this process saw it.
         archive: All that this process saw of the session.
         repeats: Which blocks of the history repeat which, as far as this process found out.
@@ -54,6 +63,7 @@ class Prior:
 
     graph: ContextGraph
     settled_key: str = ""
+    stored: tuple[ContextGraph, str] | None = None
     table: BlockTable | None = None
     archive: Archive | None = None
     repeats: Repeats | None = None
@@ -64,7 +74,13 @@ NOTHING = Prior(ContextGraph.empty(OBSERVER))
 
 
 class Memory:
-    """Where a session's past comes from. This one has none: every moment stands for itself."""
+    """Where a session's past comes from. This one has none: every moment stands for itself.
+
+    Attributes:
+        model: Fingerprint of the model that measures the session; "" for none.
+    """
+
+    model = ""
 
     def prior(self, moment: Moment) -> Prior:
         """Return what was known of the session before this moment."""
@@ -95,10 +111,13 @@ class Known:
         moment: Its messages, where the current turn begins, and the keys.
         whole: Blocks of all messages.
         table: Blocks of the history, which come first among them.
-        settled: Graph of the turns that a later message of the person has closed.
-        settled_key: Hash of that message's turn key and the graph's coefficients; "" before there
-            is one.
-        graph: Graph of all turns of the history: what selection uses.
+        settled: Graph of the turns that a later message of the person has closed, as far as they
+            were observed: with text reuse all of them, a model may lag behind.
+        settled_key: Hash of the turn key of the message that closed the last of them, and of the
+            graph's coefficients; "" before there is one.
+        closed: For each number of turns that a message of the person has closed the message's key.
+        coefficients: What shapes the graph besides the session.
+        graph: What selection uses: the graph of all turns of the history that were observed.
         repeats: Which blocks of the table repeat which, or of one that begins alike; None where
             nobody asked.
         notes: What was changed in the history before it was cut into blocks, by kind.
@@ -109,6 +128,8 @@ class Known:
     table: BlockTable
     settled: ContextGraph
     settled_key: str
+    closed: Mapping[int, str]
+    coefficients: tuple[str, ...]
     graph: ContextGraph
     repeats: Repeats | None
     notes: Counter[str]
@@ -121,7 +142,7 @@ class Known:
         gone = tuple(index for index in moment.gone if index < end)
         archive = Archive(moment.messages[:end], own, moment.session.root, gone)
         return Prior(
-            self.settled, self.settled_key, self.table, archive=archive, repeats=self.repeats
+            self.settled, self.settled_key, table=self.table, archive=archive, repeats=self.repeats
         )
 
     @property
@@ -130,6 +151,20 @@ class Known:
         messages = self.moment.messages
         fixed = sum(messages[r.message].parts[r.part].cost_chars for r in self.whole.fixed)
         return fixed + sum(block.cost_chars for block in self.whole.blocks if block.is_active)
+
+    @property
+    def closed_turns(self) -> int:
+        """How many turns a later message of the person has closed."""
+        return max(self.closed, default=0)
+
+    @property
+    def turns_not_observed(self) -> int:
+        """How many turns of the history the graph has not seen."""
+        return max(turn_count(self.table) - self.graph.turns, 0)
+
+    def proof(self, turns: int) -> str:
+        """Return the settled key of the graph of so many turns; "" where no message closed them."""
+        return _settled_key(self.closed.get(turns, ""), self.coefficients)
 
     def seen_by(self, graph: ContextGraph) -> Known:
         """Return the same with a graph from elsewhere to select by.
@@ -176,33 +211,72 @@ def known_of(
         table = prior.table.extend(messages, history)
     else:
         table = build_table(messages, history, prior.index)
-    closed = moment.closed
-    turns = _turns_before(messages, [boundary.message for boundary in closed])
-    is_proved = any(
-        count == prior.graph.turns and _settled_key(boundary, settings) == prior.settled_key
-        for boundary, count in zip(closed, turns, strict=True)
-    )
-    settled = prior.graph if is_proved else NOTHING.graph
-    repeats = prior.repeats
-    if settled.turns < turn_count(table):
-        repeats = find_repeats(table, settings.stale_overlap, repeats)
-    last = turns[-1] if turns else 0
-    settled = build_graph(table, settings, turns=last, graph=settled, repeats=repeats)
-    return Known(
+    closed = _closed(moment)
+    coefficients = _coefficients(settings, memory.model if memory else "")
+    nothing = (ContextGraph.empty(settings.observer), "")
+    settled, settled_key = _proved(prior, closed, coefficients) or nothing
+    known = Known(
         moment=moment,
         whole=whole,
         table=table,
         settled=settled,
-        settled_key=_settled_key(closed[-1], settings) if closed else "",
+        settled_key=settled_key,
+        closed=closed,
+        coefficients=coefficients,
+        graph=settled,
+        repeats=prior.repeats,
+        notes=notes,
+    )
+    return _reread(known, settings) if settings.observer == OBSERVER else known
+
+
+def _proved(
+    prior: Prior, closed: Mapping[int, str], coefficients: tuple[str, ...]
+) -> tuple[ContextGraph, str] | None:
+    """Return the graph that the messages prove, with its key: the longest one of several."""
+    own = (prior.graph, prior.settled_key)
+    proved = [
+        (graph, key)
+        for graph, key in ((own,) if prior.stored is None else (own, prior.stored))
+        if key and key == _settled_key(closed.get(graph.turns, ""), coefficients)
+    ]
+    return max(proved, key=lambda pair: pair[0].turns, default=None)
+
+
+def _reread(known: Known, settings: Settings) -> Known:
+    """Return what text reuse says of all turns: it costs milliseconds, so it never lags."""
+    table, repeats, closed = known.table, known.repeats, known.closed_turns
+    if known.settled.turns < turn_count(table):
+        repeats = find_repeats(table, settings.stale_overlap, repeats)
+    settled = build_graph(table, settings, turns=closed, graph=known.settled, repeats=repeats)
+    return replace(
+        known,
+        settled=settled,
+        settled_key=known.proof(closed),
         graph=build_graph(table, settings, graph=settled, repeats=repeats),
         repeats=repeats,
-        notes=notes,
     )
 
 
-def _settled_key(boundary: Boundary, settings: Settings) -> str:
-    coefficients = (str(getattr(settings, name)) for name in GRAPH_SETTINGS)
-    return digest(boundary.turn_key, *coefficients).hex()
+def _coefficients(settings: Settings, model: str) -> tuple[str, ...]:
+    """Return everything that shapes a graph besides the session."""
+    names = GRAPH_SETTINGS if settings.observer == OBSERVER else GRAPH_SETTINGS + MODEL_SETTINGS
+    values = tuple(str(getattr(settings, name)) for name in names)
+    return values if settings.observer == OBSERVER else (*values, model)
+
+
+def _settled_key(turn_key: str, coefficients: tuple[str, ...]) -> str:
+    """Return what proves a graph; of one made by a model it says what it was made with as well."""
+    if not turn_key:
+        return ""
+    key = digest(turn_key, *coefficients).hex()
+    return key if len(coefficients) == len(GRAPH_SETTINGS) else key + digest(*coefficients).hex()
+
+
+def _closed(moment: Moment) -> dict[int, str]:
+    """Return the keys of the messages that begin a turn, by the number of turns before them."""
+    counts = _turns_before(moment.messages, [boundary.message for boundary in moment.closed])
+    return dict(zip(counts, (boundary.turn_key for boundary in moment.closed), strict=True))
 
 
 def _turns_before(messages: Sequence[Message], starts: Sequence[int]) -> list[int]:

@@ -7,15 +7,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from recap.blocks.index_codec import decode_index, encode_index
+from recap.capture.reuse import OBSERVER
 from recap.errors import ConflictError, InputError
 from recap.graph.codec import decode, encode
 from recap.select import kept as kept_sets
-from recap.session.known import NOTHING, Prior
+from recap.session.known import KEY_DIGITS, NOTHING, Prior
 from recap.session.shelf import Volatile
 from recap.store.rows import SelectionRow, SessionRow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from recap.graph.state import ContextGraph
     from recap.select.kept import Kept
@@ -41,9 +42,10 @@ class Past:
     moment, and anew when a native compaction replaced the root.
     """
 
-    def __init__(self, shelf: Shelf, named: SessionKey, label: str) -> None:
+    def __init__(self, shelf: Shelf, named: SessionKey, label: str, observer: str) -> None:
         self._shelf = shelf
         self._named = named
+        self._observer = observer
         self._label = _label(label, named.agent)
         self._tenant = shelf.key("tenant", named.tenant)
         self._row: SessionRow | None = None
@@ -60,10 +62,12 @@ class Past:
     def enter(self, moment: Moment, format: str) -> Prior:
         """Return what was known of the session before a moment, and take its row."""
         session = moment.session
-        id = self._shelf.key("session", session.id, session.agent, session.root, _OBSERVER)
+        id = self._shelf.key("session", session.id, session.agent, session.root, self._observer)
         # Loaded each time: another process may have seen a response, or removed the session.
         self._row = self._shelf.load_session(self._tenant, id) or self._new_row(id, format)
-        return self._prior or self._stored_prior(self._row)
+        if self._prior is None:
+            return self._stored_prior(self._row)
+        return self._caught_up(self._prior, self._row)
 
     def kept(self, turn_key: str, settings_key: bytes) -> Kept | None:
         """Return what a turn was given under these settings."""
@@ -94,6 +98,13 @@ class Past:
     def is_of(self, row: SelectionRow, turn_key: str) -> bool:
         """Return True when a selection was made for a turn."""
         return self._turn(turn_key, row.key) == row.turn_key
+
+    def given(self, turn_keys: Sequence[str]) -> list[Kept | None]:
+        """Return what each turn was given last, under any settings; None where that is forgotten."""
+        rows = self.selections()
+        return [
+            next((kept for row, kept in rows if self.is_of(row, key)), None) for key in turn_keys
+        ]
 
     def _rows(self) -> list[SelectionRow]:
         return self._shelf.selections(self._tenant, self._row.id) if self._row else []
@@ -171,16 +182,33 @@ class Past:
                 return
 
     def _stored_prior(self, row: SessionRow) -> Prior:
-        if not row.graph:
+        graph = self._graph_of(row)
+        if graph is None:
             return NOTHING
         try:
-            graph = decode(row.graph)
             data = self._shelf.load_index(self._tenant, row.id)
             index = decode_index(data) if data else None
         except InputError:  # of another release: it is made anew
-            return NOTHING
+            index = None
         self._indexed = len(index.fingerprints) if index else 0
         return Prior(graph, row.observed_key, index=index)
+
+    def _caught_up(self, prior: Prior, row: SessionRow) -> Prior:
+        """Return what this process knows, and the graph that a worker brought up to date since."""
+        if self._observer == OBSERVER or row.observed_key == prior.settled_key:
+            return prior
+        graph = self._graph_of(row)
+        return prior if graph is None else replace(prior, stored=(graph, row.observed_key))
+
+    def _graph_of(self, row: SessionRow) -> ContextGraph | None:
+        """Return the graph of a row; None for none, or one that is not this observer's."""
+        if not row.graph:
+            return None
+        try:
+            graph = decode(row.graph)
+        except InputError:  # of another release: it is made anew
+            return None
+        return graph if graph.observer == self._observer else None
 
     def _index_of(self, known: Known) -> bytes | None:
         """Return the index to keep; None where the one kept serves nearly as well.
@@ -217,9 +245,6 @@ class Past:
         return self._shelf.key("turn", turn_key, settings_key)
 
 
-_OBSERVER = NOTHING.graph.observer
-
-
 def _label(label: str, agent: str) -> str:
     """Return what people know a session by: that of a sub-agent is not its main agent's."""
     return f"{label[:LABEL_CHARS]} {agent[:LABEL_CHARS]}" if agent else label[:LABEL_CHARS]
@@ -230,8 +255,10 @@ def _adds(known: Known, row: SessionRow) -> bool:
 
     A process that sees an older state of the session takes nothing from what others saved.
     """
-    if known.settled_key == row.observed_key:
+    if known.settled_key in ("", row.observed_key):
         return False
+    if known.settled_key[KEY_DIGITS:] != row.observed_key[KEY_DIGITS:]:
+        return True  # made by another model, or with other coefficients
     if known.settled.turns >= row.turns:
         return True
     return not _begins(row, known.settled)

@@ -28,6 +28,9 @@ class _RequestForm(NamedTuple):
     key: bytes
 
 
+NOT_OBSERVED = "turns-not-observed"
+"""Note: turns of the history that the graph has not seen yet."""
+
 REQUESTS: Mapping[str, _RequestForm] = {
     "anthropic": _RequestForm(b'{"system": [%b]', b'"messages": %b'),
     "responses": _RequestForm(b'{"instructions": %b', b'"input": %b'),
@@ -159,6 +162,7 @@ def report_of(
     over_limit: tuple[str, ...],
 ) -> Report:
     """Return the numbers of a compaction."""
+    unseen = Counter({NOT_OBSERVED: known.turns_not_observed})
     messages, whole, table = known.moment.messages, known.whole, known.table
     kept = selection.is_kept
     excluded = Counter(exclusion.reason for exclusion in whole.excluded)
@@ -184,7 +188,7 @@ def report_of(
         revived_blocks=int((kept & ~table.is_active).sum()),
         is_effective=dropped_active and selection.cost_chars < selection.active_chars,
         excluded=dict(sorted(excluded.items())),
-        notes=dict(sorted((known.notes + rendering.notes).items())),
+        notes=dict(sorted((known.notes + rendering.notes + unseen).items())),
         findings=dict(sorted(Counter(finding.code for finding in findings).items())),
         turn_key=known.moment.turn_key,
         over_limit=over_limit,

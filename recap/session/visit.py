@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from recap.economics import Change, prices_of, tokens_of, verdict_of
-from recap.policy import Step, decide, is_near_limit
+from recap.policy import Step, decide, is_cache_alive, is_near_limit
 from recap.select import kept as kept_sets
 from recap.session.known import Memory, Prior, Remembered
 
@@ -36,9 +36,16 @@ class Visit(Memory):
     """
 
     def __init__(
-        self, past: Past, format: str, settings: Settings, settings_key: bytes, facts: Facts
+        self,
+        past: Past,
+        format: str,
+        settings: Settings,
+        settings_key: bytes,
+        facts: Facts,
+        model: str = "",
     ) -> None:
         """Begin a visit; ``facts`` holds what the caller knows: the time and the cache."""
+        self.model = model
         self._past = past
         self._format = format
         self._settings = settings
@@ -120,16 +127,11 @@ class Visit(Memory):
     def _change(self, done: Compaction) -> Change:
         row, report = self._past.row, done.report
         ratio = row.chars_per_token if row else None
-        facts = self._facts
-        is_alive = (
-            facts.last_response is not None
-            and abs(facts.now - facts.last_response) <= self._settings.idle_ttl
-            and not facts.is_cold_resume
-        )
+        is_alive = is_cache_alive(self._facts, self._settings)
         return Change(
             before=tokens_of(done.known.prompt_chars, ratio),
             after=tokens_of(report.prompt_chars, ratio),
-            cached=(facts.cached or 0) if is_alive else 0,
+            cached=(self._facts.cached or 0) if is_alive else 0,
             common=tokens_of(report.fixed_chars, ratio),
             reread=self._settings.reread,
         )
