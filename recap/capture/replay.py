@@ -117,10 +117,16 @@ def fitting(
     blocks = _shown(table, turn, served)
     if not any(block.is_new for block in blocks):
         raise ReplayError(f"turn {turn} holds nothing that can be shown as text")
-    for each in (*(() if clip is None else (clip,)), *CLIPS):
-        replay = _replay(blocks, each)
-        if count(replay) <= limit:
-            return replay
+    if clip is not None and count(frozen := _replay(blocks, clip)) <= limit:
+        return frozen
+    if count(_replay(blocks, CLIPS[-1])) <= limit:  # asked first: the others take longer to count
+        walked = (_replay(blocks, each) for each in CLIPS)
+        return next(replay for replay in walked if count(replay) <= limit)
+    return _without_oldest(blocks, limit, count)
+
+
+def _without_oldest(blocks: Sequence[_Shown], limit: int, count: Callable[[Replay], int]) -> Replay:
+    """Return the replay of the smallest clip without as many blocks as it takes to fit."""
     earlier = sum(not block.is_new for block in blocks)
     order = [*range(earlier), *range(earlier + 1, len(blocks))]  # in which blocks leave
 
@@ -131,7 +137,7 @@ def fitting(
     least = bisect_left(range(len(order)), True, key=lambda n: count(without(n)) <= limit)
     replay = without(least)
     if count(replay) > limit:
-        raise ReplayError(f"the request of turn {turn} does not fit {limit} tokens")
+        raise ReplayError(f"the request of a turn does not fit {limit} tokens")
     return replay
 
 

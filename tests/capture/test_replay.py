@@ -209,7 +209,7 @@ def test_no_block_leaves_that_would_have_fitted(limit: int) -> None:
 
 
 def test_a_request_that_does_not_fit_alone_cannot_be_replayed() -> None:
-    with pytest.raises(ReplayError, match="turn 2 does not fit 10 tokens"):
+    with pytest.raises(ReplayError, match="does not fit 10 tokens"):
         fitting(session(), 2, 10, chars)
 
 
