@@ -27,7 +27,6 @@ from recap.blocks.table import BlockTable, build_table
 from recap.capture.models import resolve
 from recap.capture.replay import Replay, ReplayError, fitting
 from recap.capture.spans import Segments, SpanError, message_spans
-from recap.errors import InputError
 from recap.transcript.formats import open_log
 
 TURNS = 3
@@ -81,13 +80,8 @@ def sessions(corpus: Path) -> list[tuple[str, BlockTable]]:
     """Return the development sessions, each content once."""
     found: dict[tuple[str, ...], tuple[str, BlockTable]] = {}
     for path in sorted([*corpus.glob("sessions/*/*"), *corpus.glob("swe-together/*.json")]):
-        if not is_development(path):
-            continue
-        try:
+        if is_development(path):
             table = build_table(open_log(path).messages)
-        except InputError:
-            continue
-        if len(table):
             found.setdefault(table.ids[:4], (path.name, table))
     return list(found.values())
 

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recap.blocks.table import build_table
+from recap.capture.replay import fitting
 from recap.capture.spans import (
     MOST_RENDERS,
     STRANGE_LETTERS,
@@ -17,11 +19,15 @@ from recap.capture.spans import (
     SpanReason,
     message_spans,
 )
+from recap.transcript.formats import open_log
 from tests.capture.chat_templates import FAMILIES, Messages, Piece, hulls_of, jinja, text_of
 from tests.capture.tiny_tokenizers import KINDS, SPECIAL, tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from recap.capture.replay import Replay
 
 
 class Template:
@@ -41,6 +47,9 @@ class Template:
     def encode(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         encoding = self.tokenizer.encode(text)
         return encoding.ids, encoding.offsets
+
+    def chars(self, replay: Replay) -> int:
+        return len(self.render(replay.messages))
 
 
 def of(twin: Callable[[Messages], list[Piece]], **choices: Any) -> Template:
@@ -383,6 +392,21 @@ def test_a_composed_mark_belongs_to_its_letter_but_not_across_messages() -> None
     template = of(FAMILIES["bare"].twin, kind="composed")
     assert words_of(template, chat("cafe\u0301 x", "b"), 0) == "cafe\u0301 x"
     assert reason_of(chat("cafe", "\u0301 x"), template) == "bad-offsets"
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("family", ["chatml", "llama", "gemma", "qwen"])
+def test_replays_of_real_sessions_are_proved_for_every_template(family: str, corpus: Path) -> None:
+    source, twin = FAMILIES[family]
+    for path in sorted((corpus / "sessions").glob("*/*"))[4::11]:
+        table = build_table(open_log(path).messages)
+        for kind, turn in zip(KINDS, range(table.turn[-1] + 1), strict=False):
+            template = Template(jinja(source or ""), kind)
+            replay = fitting(table, turn, 8000, template.chars)
+            spans = message_spans(replay.messages, template)
+            assert wrong(spans, template, twin(replay.messages), replay.messages) == []
+            segments = Segments.of(replay.ids, replay.owner, spans)
+            assert segments.ids == replay.ids
 
 
 def test_the_error_names_no_word_of_the_conversation() -> None:
