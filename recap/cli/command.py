@@ -1,4 +1,4 @@
-"""The command class: every command has an example, takes --debug, and prints help for -h."""
+"""The command classes: every command has an example, takes --debug, and prints help for -h."""
 
 from __future__ import annotations
 
@@ -20,3 +20,12 @@ class Command(click.Command):
         super().__init__(*args, **kwargs)
         self.example = example
         self.params.append(click.Option(["--debug"], is_flag=True, expose_value=False, hidden=True))
+
+
+class CommandGroup(Command, click.Group):
+    """A command that has commands of its own, each a ``Command``."""
+
+    command_class = Command
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, no_args_is_help=False, **kwargs)

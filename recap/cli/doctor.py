@@ -33,12 +33,7 @@ STRANGER = "recap"
 """A distribution of that name on PyPI is unrelated and installs the same import name."""
 
 REQUIRED = ("numpy", "msgspec", "click", "rich", "platformdirs")
-OPTIONAL = ("torch", "triton", "transformers", "aiohttp")
-OBSERVERS: Mapping[str, str] = {
-    "reuse": "active: no model needed",
-    "proxy": "not in this version",
-    "engine": "not in this version",
-}
+OPTIONAL = ("torch", "triton", "transformers", "safetensors", "gguf", "aiohttp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +89,7 @@ def diagnose(environ: Mapping[str, str], home: Path) -> Diagnosis:
         )
     settings, trouble = _settings(environ)
     store, faults = _store(environ)
+    proxy, missing = _proxy(environ)
     return Diagnosis(
         recap={
             "version": recap.__version__,
@@ -102,11 +98,15 @@ def diagnose(environ: Mapping[str, str], home: Path) -> Diagnosis:
         },
         python={"version": platform.python_version(), "executable": sys.executable},
         packages={name: version or "not installed" for name, version in packages.items()},
-        observers=OBSERVERS,
+        observers={
+            "reuse": "active: no model needed",
+            "proxy": proxy,
+            "engine": "not in this version",
+        },
         settings=settings,
         homes=_homes(environ, home),
         store=store,
-        problems=(*problems, *trouble, *faults),
+        problems=(*problems, *trouble, *faults, *missing),
     )
 
 
@@ -162,6 +162,24 @@ def _settings(environ: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
         {"file": str(found) if found else "none", **(changed or {"values": "all defaults"})},
         [f"environment variable {name} means nothing" for name in unknown_variables(environ)],
     )
+
+
+def _proxy(environ: Mapping[str, str]) -> tuple[str, list[str]]:
+    """Return whether the observer proxy can run; where it is switched on and cannot, a problem."""
+    from recap.capture.models import resolve
+    from recap.errors import RecapError
+
+    try:
+        settings, _ = settings_in_force({})
+        setting, is_wanted = settings.proxy_model, settings.observer == "proxy"
+    except RecapError:  # told already
+        setting, is_wanted = "", False
+    try:
+        return f"ready: {resolve(setting, environ)}", []
+    except RecapError as err:
+        return f"off: {err}", [str(err)] if is_wanted else []
+    except ImportError:  # told already
+        return "off", []
 
 
 def _homes(environ: Mapping[str, str], home: Path) -> dict[str, str]:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rich.console import Console
 
@@ -266,17 +266,20 @@ def cell_width(text: str) -> int:
 
 
 @contextmanager
-def working(what: str) -> Iterator[None]:
-    """Show what takes so long, on standard error, once it took a second on a terminal."""
+def working(what: str) -> Iterator[Callable[[str], None]]:
+    """Show what takes so long, on standard error, once it took a second on a terminal.
+
+    Yields a function that changes what is shown.
+    """
     if not sys.stderr.isatty():
-        yield
+        yield lambda _: None
         return
     status = _console(stderr=True).status(safe(what))
     timer = threading.Timer(PROGRESS_AFTER_S, status.start)
     timer.daemon = True
     timer.start()
     try:
-        yield
+        yield lambda text: status.update(safe(text))
     finally:
         timer.cancel()
         timer.join()

@@ -78,6 +78,8 @@ def test_every_command_line_shown_exists(document: Path) -> None:
     for line in lines.splitlines():
         for words in commands_of(line):
             command = recap.get_command(click.Context(recap), words[1])
+            if isinstance(command, click.Group):
+                command = command.commands.get(words[2])
             assert command is not None, line
             options = {name for parameter in command.params for name in parameter.opts}
             given = {w.partition("=")[0] for w in words[2:] if w.startswith("-") and w != "-"}
