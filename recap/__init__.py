@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from recap.graph.state import ContextGraph
     from recap.select.selection import Selection
     from recap.session import Compaction, Session, compact
+    from recap.sglang import enable
     from recap.transcript.check import check
     from recap.transcript.formats import open_log
     from recap.transcript.lists import read_messages
@@ -54,6 +55,7 @@ __all__ = [
     "UsageError",
     "check",
     "compact",
+    "enable",
     "open_log",
     "read_messages",
     "repair",
@@ -75,6 +77,7 @@ _HOMES = {
     "recap.graph.state": ("ContextGraph",),
     "recap.select.selection": ("Selection",),
     "recap.session": ("Compaction", "Session", "compact"),
+    "recap.sglang": ("enable",),
     "recap.transcript.check": ("check",),
     "recap.transcript.formats": ("open_log",),
     "recap.transcript.lists": ("read_messages",),

@@ -38,6 +38,8 @@ ENVIRONMENT: Mapping[str, str] = MappingProxyType(
     {
         "RECAP_CONFIG": "settings file to read instead of recap.toml",
         "RECAP_HOME": "folder of the store instead of the user's data folder",
+        "RECAP_ENABLE": "set to 1: an SGLang server or engine started here runs with Recap",
+        "RECAP_SGLANG": "its configuration as JSON, written by the launcher for its processes",
         "RECAP_DEBUG": "set to 1: errors come with their traceback",
         "RECAP_CORPUS": "folder of real sessions for the tests marked corpus",
         "RECAP_KERNELS_ISA": "instruction set of the CPU kernels: base, avx2 or avx512",
