@@ -297,6 +297,11 @@ def cut_short(messages: Messages) -> str:
     return "".join(f"<bos>{each}\n" for each in shown)
 
 
+def headed_by_kind(messages: Messages) -> str:
+    shown = (m["content"][:4] for m in messages)
+    return "".join(f"{'<bos>' * (1 if each in 'user file' else 2)}{each}" for each in shown)
+
+
 def counting(messages: Messages) -> str:
     return f"{sum(len(m['content']) for m in messages)} characters\n{newest_first(messages[:1])}"
 
@@ -307,7 +312,7 @@ def only_known(messages: Messages) -> str:
     return newest_first(messages[:1])
 
 
-@pytest.mark.parametrize("render", [echo, upper, newest_first, cut_short, counting])
+@pytest.mark.parametrize("render", [echo, upper, newest_first, cut_short, headed_by_kind, counting])
 def test_what_cannot_be_proved_is_refused(render: Callable[[Messages], str]) -> None:
     assert reason_of(chat("user code", "file"), Template(render)) == "unproved"
 
