@@ -13,10 +13,11 @@ from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 from recap.capture.collector import Collector  # noqa: E402
-from recap.capture.sampling import edge_rows, sample_rows  # noqa: E402
+from recap.capture.sampling import sample_rows  # noqa: E402
 from recap.capture.spans import Segments  # noqa: E402
 from recap.config import Settings  # noqa: E402
 from recap.errors import CaptureError  # noqa: E402
+from tests.capture.whole_matrix import Expected, expected  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,52 +74,19 @@ def weights_of(q: Tensor, k: Tensor) -> np.ndarray:
     return logits.masked_fill(is_hidden[:, None], -torch.inf).softmax(-1).numpy()
 
 
-def tokens_of(block: int) -> list[int]:
-    return [
-        token
-        for i, owner in enumerate(SEGMENTS.owner)
-        if owner == block
-        for token in range(SEGMENTS.offsets[i], SEGMENTS.offsets[i + 1])
-    ]
-
-
-def expected(layers: Layers) -> tuple[dict[int, float], dict[tuple[int, int], float]]:
-    """Return use by block and mass by (later, earlier), from the definitions."""
-    received = [weights_of(q, k) for _, q, k in layers]
-    rho, counted = {}, set()
-    for token in range(SETTINGS.drop_first, TOKENS):
-        seers = [r for r, position in enumerate(POSITIONS) if position >= token]
-        if seers:
-            rho[token] = float(np.mean([w[seers, :, token] for w in received]))
-    counted = [t for block in range(4) for t in tokens_of(block) if t in rho]
-    ranked = sorted(rho[t] for t in counted)
-    cut = ranked[max(1, int(np.ceil(SETTINGS.clip_quantile * len(ranked)))) - 1]
-    use = {
-        block: float(np.mean([min(rho[t], cut) for t in tokens_of(block) if t in counted]))
-        for block in range(4)
-        if any(t in counted for t in tokens_of(block))
-    }
-    is_edge = edge_rows(SEED, POSITIONS, SEGMENTS.offsets, SETTINGS.rows_per_block)
-    at_edge = received[[layer for layer, _, _ in layers].index(EDGE_LAYER)]
-    mass = {}
-    for later in range(4):
-        rows = [r for r in np.flatnonzero(is_edge) if POSITIONS[r] in tokens_of(later)]
-        for earlier in range(later):
-            if rows:
-                mass[later, earlier] = float(at_edge[rows][:, :, tokens_of(earlier)].sum(-1).mean())
-    return use, {pair: value for pair, value in mass.items() if value > 0}
+def expected_of(layers: Layers) -> Expected:
+    weights = {layer: weights_of(q, k) for layer, q, k in layers}
+    return expected(weights, SEGMENTS, POSITIONS, SETTINGS, SEED, EDGE_LAYER)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_use_and_mass_are_those_of_the_whole_matrix(seed: int) -> None:
     layers = layers_of(seed)
-    use, mass = expected(layers)
-    seen = collected(layers)
+    wanted, seen = expected_of(layers), collected(layers)
     assert seen.turn == 3
-    assert seen.ids == tuple("abcd"[block] for block in use)
-    assert seen.use == pytest.approx(list(use.values()), rel=1e-5)
-    pairs = list(zip(seen.later.tolist(), seen.earlier.tolist(), strict=True))
-    assert dict(zip(pairs, seen.mass, strict=True)) == pytest.approx(mass, rel=1e-5)
+    assert dict(zip(seen.ids, seen.use, strict=True)) == pytest.approx(wanted.use, rel=1e-5)
+    pairs = [(seen.ids[b], seen.ids[a]) for b, a in zip(seen.later, seen.earlier, strict=True)]
+    assert dict(zip(pairs, seen.mass, strict=True)) == pytest.approx(wanted.mass, rel=1e-5)
 
 
 def test_a_block_that_no_row_can_see_is_not_observed() -> None:
@@ -128,8 +96,8 @@ def test_a_block_that_no_row_can_see_is_not_observed() -> None:
 def test_a_span_shifted_by_one_token_changes_the_result() -> None:
     shifted = Segments(SEGMENTS.ids, SEGMENTS.offsets + ([0] + [1] * 7 + [0]), SEGMENTS.owner)
     layers = layers_of()
-    use, _ = expected(layers)
-    assert collected(layers, shifted).use != pytest.approx(list(use.values()), rel=1e-5)
+    wanted = expected_of(layers)
+    assert collected(layers, shifted).use != pytest.approx(list(wanted.use.values()), rel=1e-3)
 
 
 def test_edges_come_from_the_edge_layer_alone() -> None:
