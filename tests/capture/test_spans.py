@@ -191,6 +191,12 @@ def test_the_thinking_that_an_old_turn_loses_is_nobodys() -> None:
     assert template.renders > 4  # marks do not survive there: words are tried one by one
 
 
+def test_white_space_that_the_template_leaves_before_old_words_is_nobodys() -> None:
+    template = Template(jinja(FAMILIES["qwen"].source or ""))
+    messages = chat("fix it", "<think>hm</think>\n  \n(zip", "and now?")
+    assert words_of(template, messages, 1) == "(zip"
+
+
 def test_reasoning_beside_thinking_in_the_words_is_left_out_as_well() -> None:
     template = Template(jinja(FAMILIES["qwen"].source or ""))
     messages = chat("fix it", "<think>hm</think>read the file", "and now?")
@@ -273,6 +279,19 @@ def test_the_marks_of_an_earlier_letter_in_the_text_mislead_nobody() -> None:
     assert [words_of(template, messages, at) for at in range(3)] == [
         message["content"] for message in messages
     ]
+
+
+def test_words_that_only_marks_bring_to_light_mislead_nobody() -> None:
+    def render(messages: Messages) -> str:
+        shown = (
+            m["content"] + m["reasoning_content"] * (len(m["reasoning_content"]) > 8)
+            for m in messages
+        )
+        return "".join(f"<bos>{each}" for each in shown)
+
+    forged = f"{chr(STRANGE_LETTERS[0])}7{chr(STRANGE_LETTERS[0])}" * 2
+    messages = [{"role": "user", "content": "the code", "reasoning_content": forged}]
+    assert words_of(Template(render), messages, 0) == "the code"
 
 
 def test_a_text_of_all_strange_letters_is_refused() -> None:
