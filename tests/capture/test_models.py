@@ -122,7 +122,6 @@ def test_a_package_that_is_not_there_is_missing() -> None:
         ("config.json", "[]", "no JSON object"),
         ("config.json", "[" * 100_000, "no JSON"),
         ("config.json", '{"num_hidden_layers": true}', "no language model"),
-        ("tokenizer_config.json", "{}", "chat template"),
         ("tokenizer.json", None, "tokenizer.json"),
         ("model.safetensors", None, "safetensors"),
     ],
@@ -150,12 +149,6 @@ def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
 def test_layers_of_a_nested_text_model_are_read(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"text_config": {"num_hidden_layers": 26}}')
     assert layers_of(tmp_path) == 26
-
-
-def test_a_lone_chat_template_file_counts(model: InstalledModel) -> None:
-    (model.folder / "tokenizer_config.json").write_text("{}")
-    (model.folder / "chat_template.jinja").write_text("{{ messages }}")
-    assert fault_of(model.folder) == ""
 
 
 def test_a_damaged_installation_names_the_command(model: InstalledModel) -> None:

@@ -76,7 +76,7 @@ def test_a_model_of_ones_own_is_checked_and_named(cli: Cli, tiny: InstalledModel
 
 def test_a_folder_that_is_no_model_fails(cli: Cli, tmp_path: Path) -> None:
     result = cli("proxy", "install", "--model", str(tmp_path))
-    assert (result.status, result.out) == (1, "")
+    assert (result.status, result.out) == (2, "")
     assert "config.json" in result.err
 
 
