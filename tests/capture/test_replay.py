@@ -90,6 +90,12 @@ def test_thinking_system_text_and_blank_parts_are_left_out() -> None:
     assert replay.owner == (0, 1, -1, 2)
 
 
+def test_machine_text_between_turns_is_of_the_user_role() -> None:
+    machine = message("user", text("task 7 ended", "notification"))
+    table = table_of(user("go"), reply("yes"), machine, reply("good"))
+    assert said(replay_of(table, 0, 100))[2] == ("user", "task 7 ended")
+
+
 def test_a_block_that_is_no_text_is_not_shown() -> None:
     block = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aa"}}
     content = [{"role": "user", "content": [block]}, {"role": "assistant", "content": "nice"}]
@@ -131,6 +137,10 @@ def test_text_keeps_more_than_calls_and_outputs() -> None:
     table = table_of(user(long), step("1", long, path=long), reply(long))
     lengths = [len(content) for _, content in said(replay_of(table, 0, 100))]
     assert lengths == [160, 100, 100, 160]
+
+
+def test_seventy_percent_of_what_stays_is_the_head() -> None:
+    assert clipped("abcdefghijklmnopqrstuvwxyz", 15) == "abcdefg ... xyz"
 
 
 @given(st.text(max_size=80), st.integers(7, 100))

@@ -254,6 +254,17 @@ def test_texts_of_content_parts_are_a_messages_words_and_other_parts_are_not() -
     assert words_of(template, messages, 1) == "the code"
 
 
+def test_words_shown_in_another_order_reach_from_the_first_to_the_last() -> None:
+    def render(messages: Messages) -> str:
+        return "".join(
+            "<bos>" + "+".join(part["text"] for part in reversed(message["content"]))
+            for message in messages
+        )
+
+    parts = [{"text": "one"}, {"text": "two"}, {"text": "zip"}]
+    assert words_of(Template(render), [{"content": parts}], 0) == "zip+two+one"
+
+
 def test_reasoning_that_the_template_leaves_out_has_no_tokens() -> None:
     messages = chat("fix the code", "read")
     messages[1]["reasoning_content"] = "hm, the file"
@@ -390,7 +401,9 @@ class Encoder:
         ([(0, 2), (2, 4), (4, 6)], "bad-offsets"),  # beyond the text
         ([(2, 4), (0, 2), (4, 5)], "bad-offsets"),
         ([(0, 3), (2, 1), (3, 5)], "bad-offsets"),
-        ([(-1, 1), (1, 4), (4, 5)], "bad-offsets"),
+        ([(-1, 1), (0, 4), (4, 5)], "bad-offsets"),
+        ([(0, 4), (1, 3), (4, 5)], "bad-offsets"),
+        ([(1, 2), (0, 4), (4, 5)], "bad-offsets"),
         ([(0, 2), (2, 3), (4, 5)], "bad-offsets"),  # leaves a letter out
         ([(1, 2), (2, 4), (4, 5)], "bad-offsets"),
         ([(0, 0), (0, 0), (0, 0)], "bad-offsets"),
