@@ -142,38 +142,19 @@ class Links:
     def __len__(self) -> int:
         return len(self.kind)
 
-    def add(
-        self,
-        line: int,
-        kind: int,
-        uuid: int,
-        parent: int,
-        message: int = 0,
-        owner: int = 0,
-    ) -> int:
-        """Add a node and return its place.
+    def extend(self, rows: Iterable[tuple[int, int, int, int, int, int, int]]) -> None:
+        """Add nodes.
 
         Args:
-            line: 1-based line.
-            kind: One of ``LINK``, ``USER``, ``ASSISTANT``, ``SYSTEM``.
-            uuid: Key of its id.
-            parent: Key of its parent's; ``NO_PARENT`` for a root, 0 where the line does not say.
-            message: Key of the API message an assistant line belongs to.
-            owner: Key of the assistant line whose call it answers, where stated.
+            rows: For each its 1-based line; its kind (``LINK``, ``USER``, ``ASSISTANT``,
+                ``SYSTEM``); the key of its id; that of its parent's, ``NO_PARENT`` for a root, 0
+                where the line does not say; that of the API message an assistant line belongs to;
+                that of the assistant line whose call it answers, where stated; and how many tools
+                there are up to its own: keys of the calls that it makes or answers.
         """
-        self.line.append(line)
-        self.kind.append(kind)
-        self.uuid.append(uuid)
-        self.parent.append(parent)
-        self.message.append(message)
-        self.owner.append(owner)
-        self.first_tool.append(len(self.tools))
-        return len(self.kind) - 1
-
-    def add_tool(self, call: int) -> None:
-        """Add the key of a call that the last node makes (assistant) or answers (user)."""
-        self.tools.append(call)
-        self.first_tool[-1] += 1
+        columns = self.line, self.kind, self.uuid, self.parent, self.message, self.owner
+        for held, column in zip((*columns, self.first_tool), zip(*rows, strict=True), strict=False):
+            held.extend(column)
 
     def tools_of(self, at: int) -> array[int]:
         """Return the keys of the calls a node makes or answers."""
@@ -187,21 +168,21 @@ class Links:
 def links_of(nodes: Iterable[Node]) -> Links:
     """Return the links of nodes."""
     links = Links()
-    for node in nodes:
-        at = links.add(
-            node.line,
-            CODES[node.kind],
-            key_of(node.uuid),
-            NO_PARENT if node.parent is None else key_of(node.parent),
-            key_of(node.message_id),
-            key_of(node.owner),
-        )
-        for call_id in node.call_ids or node.result_ids:
-            links.add_tool(key_of(call_id))
+    rows = []
+    for at, node in enumerate(nodes):
+        links.tools.extend(map(key_of, node.call_ids or node.result_ids))
+        parent = NO_PARENT if node.parent is None else key_of(node.parent)
+        rows.append(
+            (
+                node.line, CODES[node.kind], key_of(node.uuid), parent, key_of(node.message_id),
+                key_of(node.owner), len(links.tools),
+            )
+        )  # fmt: skip
         if node.is_queued:
             links.is_queued.add(at)
         if node.compaction:
             links.compactions[at] = node.compaction
+    links.extend(rows)
     return links
 
 

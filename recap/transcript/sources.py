@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 HELD_BYTES = 16 << 20
 """Files up to this size are read into memory at once; larger ones by offset."""
 
-CHUNK_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 18
 """Bytes of a large file that are read at once while its lines are split."""
 
 

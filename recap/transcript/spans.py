@@ -90,6 +90,24 @@ def _scanned_members(data: bytes) -> dict[str, Span]:
     return {_key(key): span for key, span in zip(keys, pieces[1::2], strict=True)}
 
 
+def member_places(data: bytes) -> dict[str, tuple[Span, Span]]:
+    """Return where the key and the value of each member of an object stand, exactly.
+
+    The last one where a key repeats. Slower than ``member_spans``, and right even where the bytes of a
+    value stand further ahead too: for those who edit. Raises ValueError when ``data`` is no object.
+    """
+    pieces = _pieces(data, b"{")
+    if len(pieces) % 2:
+        raise ValueError("no JSON object")
+    keys = (data[start:end].decode("utf-8", "replace") for start, end in pieces[::2])
+    return dict(zip(map(_key, keys), zip(pieces[::2], pieces[1::2], strict=True), strict=True))
+
+
+def element_places(data: bytes) -> list[Span]:
+    """Return where the elements of an array stand, exactly; see ``member_places``."""
+    return _pieces(data, b"[")
+
+
 def _key(text: str) -> str:
     try:
         value = msgspec.json.decode(text.encode())

@@ -1,0 +1,265 @@
+"""Second step: which lines stay, which parents change, and what may go of the lines that stay."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from recap.cmv.contents import (
+    ASSISTANT,
+    LONG,
+    META,
+    NO_MESSAGE,
+    PROGRESS,
+    RESULT,
+    SOLID,
+    THINKING,
+    USER,
+)  # fmt: skip
+from recap.cmv.index import HISTORY, LANE, NULL, QUEUE, STATE
+from recap.cmv.pairs import Pairs
+from recap.transcript.chain import chain_of
+from recap.transcript.lines import Report
+from recap.transcript.links import GAP, NO_PARENT, ROOT, Links, key_of
+
+if TYPE_CHECKING:
+    from recap.cmv.index import Index
+
+ACTIVE: Final = 1  # in the live context
+DROPPED: Final = 2
+WINDOW: Final = 4  # nothing that is sent changes in it
+OPEN: Final = 8  # of a turn that is not finished: its thinking stays
+NAMED: Final = 16  # the line has to stay, whatever it holds
+SPARED: Final = 32  # its results stay
+
+
+class Plan:
+    """What is done with each line of a log.
+
+    Attributes:
+        index: The log.
+        chain: Its conversation.
+        state: What is decided of each node: ``ACTIVE`` and so on.
+        pairs: The call of each result.
+        boundary: Line at which the live context begins, 0 without a compaction.
+        counts: Numbers for the report.
+    """
+
+    def __init__(self, index: Index) -> None:
+        self.index = index
+        self.links = index.links
+        self.options = index.options
+        self.chain = chain_of(index.links, Report())
+        self.parents = self.chain.parents
+        self.state = bytearray(len(index.links))
+        self.boundary = self.links.line[self.chain.boundary] if self.chain.boundary >= 0 else 0
+        self.counts: Counter[str] = Counter()
+        self._above = array("i")
+        for at in self.chain.live:
+            self.state[at] = ACTIVE
+        self._mark_named()
+        self._mark_window()
+        self._mark_open_turn()
+        self._drop_lines()
+        self.pairs = Pairs(self)
+        self._drop_empty()
+        self._drop_beyond()
+
+    def keeps(self, number: int, fate: int) -> bool:
+        """Return True when a line stays that is no node; what goes is counted."""
+        if fate == NULL:
+            self.counts["odd_lines_dropped"] += 1
+        elif fate == HISTORY:
+            self.counts["file_history_removed"] += 1
+        elif fate == QUEUE:
+            self.counts["queue_operations_removed"] += 1
+        elif number < self.boundary and fate != STATE:
+            self.counts["pre_boundary_lines"] += 1
+        else:
+            return True
+        return False
+
+    def loses_thinking(self, at: int) -> bool:
+        """Return True when the thinking of a node goes."""
+        return not (self.options.keep_thinking or self.state[at] & (WINDOW | OPEN))
+
+    def new_parent(self, at: int) -> int | None:
+        """Return the node a kept node follows now, ROOT for none; None where nothing changes."""
+        parent = self._stated(at)
+        if parent < 0 or not self.state[parent] & DROPPED:
+            return None
+        return self._kept(parent)
+
+    def _stated(self, at: int) -> int:
+        """Return the node whose id a node names, of whatever lane; negative for none."""
+        parent = self.parents.stated[at]
+        return self.parents.find(self.links.parent[at] ^ LANE) if parent == GAP else parent
+
+    def _kept(self, at: int) -> int:
+        """Return the first kept node from one upwards, ROOT for none."""
+        if not self._above:
+            self._above = array("i", [GAP]) * len(self.state)
+        path = []
+        while at >= 0 and self.state[at] & DROPPED:
+            if self._above[at] != GAP:
+                at = self._above[at]
+                break
+            self._above[at] = ROOT  # ends a cycle
+            path.append(at)
+            at = self._stated(at)
+        for passed in path:
+            self._above[passed] = max(at, ROOT)
+        return max(at, ROOT)
+
+    def _mark_named(self) -> None:
+        """Mark what the compaction names, and thinking from which lines of its message fork."""
+        compaction = self.links.compactions.get(self.chain.boundary)
+        if compaction:
+            self.state[self.chain.boundary] |= NAMED
+            for uuid in (
+                compaction.anchor,
+                compaction.head,
+                compaction.tail,
+                *compaction.preserved,
+            ):
+                at = self.parents.find(key_of(uuid))
+                if at >= 0:
+                    self.state[at] |= NAMED
+        flags, message = self.index.flags, self.links.message
+        first: dict[int, int] = {}
+        for at in self.chain.live:
+            above = self.parents.parent[at]
+            is_fork = (
+                above >= 0 and flags[above] & THINKING and message[above] == message[at] != 0
+                and first.setdefault(above, at) != at
+            )  # fmt: skip
+            if is_fork:
+                self.state[above] |= NAMED
+
+    def _mark_window(self) -> None:
+        """Mark the newest entries, and what stands among them."""
+        left = self.options.keep_last
+        for at in reversed(self.chain.live):
+            if not left:
+                break
+            self.state[at] |= WINDOW
+            left -= self.links.is_spoken(at)
+
+    def _mark_open_turn(self) -> None:
+        """Mark the last turn when no text of the assistant closes it."""
+        live, flags = self.chain.live, self.index.flags
+        last = next((at for at in reversed(live) if self.links.is_spoken(at)), ROOT)
+        has_calls = last >= 0 and bool(self.links.tools_of(last))
+        if last < 0 or (flags[last] & ASSISTANT and flags[last] & SOLID and not has_calls):
+            return
+        for at in reversed(live):
+            if flags[at] & USER and not flags[at] & (RESULT | META) and at != last:
+                break
+            self.state[at] |= OPEN
+
+    def _drop_lines(self) -> None:
+        """Drop what goes whatever else happens."""
+        for at, flags in enumerate(self.index.flags):
+            is_active = self.state[at] & ACTIVE
+            if flags & PROGRESS:
+                self._drop(at, "progress_removed")
+            elif flags & NO_MESSAGE:
+                self._drop(at, "odd_lines_dropped")
+            elif is_active:
+                self.counts["preserved_messages"] += self.links.line[
+                    at
+                ] < self.boundary and self.links.is_spoken(at)
+            elif self.links.line[at] < self.boundary:
+                self._drop(at, "pre_boundary_lines")
+            elif self.options.drop_inactive:
+                self._drop(at, "inactive_lines")
+
+    def _drop(self, at: int, reason: str) -> None:
+        self.state[at] |= DROPPED
+        self.counts[reason] += 1
+
+    def _drop_empty(self) -> None:
+        """Drop the lines of which nothing is left."""
+        for at, flags in enumerate(self.index.flags):
+            if flags & SOLID or not flags & (USER | ASSISTANT) or self.state[at] & DROPPED:
+                continue
+            if flags & THINKING and not self.loses_thinking(at):
+                continue
+            if flags & RESULT and self.pairs.has_pair(at):
+                continue
+            if self.state[at] & NAMED:
+                self.state[at] |= OPEN
+                self.pairs.spare(at)
+            else:
+                self._drop(at, "empty_lines_removed")
+
+    def _drop_beyond(self) -> None:
+        """Drop what would be taken for the last line of the conversation, and earlier copies of it.
+
+        Of lines with one id the client takes the last; where that goes, the others go too.
+        """
+        live, links = self.chain.live, self.links
+        kept = (at for at in reversed(live) if links.is_spoken(at) and not self.state[at] & DROPPED)
+        last = next(kept, ROOT)
+        for at in range(last + 1, len(self.state)) if last >= 0 else ():
+            if links.is_spoken(at) and not self.state[at] & (ACTIVE | DROPPED):
+                self._drop(at, "inactive_lines")
+        for at, is_repeated in enumerate(self.parents.repeated):
+            if is_repeated and not self.state[at] & DROPPED:
+                later = self.parents.find(links.uuid[at])
+                if self.state[later] & DROPPED:
+                    self._drop(at, "inactive_lines")
+
+    def spare_results(self, importance: dict[int, float] | None, target: float) -> None:
+        """Spare the results that matter most once the others bring the wanted reduction.
+
+        Ours: results go in ascending importance per character, larger ones first among equals.
+
+        Args:
+            importance: Of each node that holds results.
+            target: Share of the active characters that is to go.
+        """
+        cost, state = self.index.cost, self.state
+        known = importance or {}
+        total = sum(cost[at] for at in self.chain.live)
+        gone = sum(cost[at] for at in self.chain.live if state[at] & DROPPED)
+        candidates = [
+            at for at in self.chain.live
+            if self.index.flags[at] & LONG and not state[at] & (WINDOW | DROPPED)
+        ]  # fmt: skip
+        candidates.sort(key=lambda at: (known.get(at, 0.0) / max(1, cost[at]), -cost[at], at))
+        for at in candidates:
+            if gone >= target * total:
+                state[at] |= SPARED
+            else:
+                gone += max(0, cost[at] - STUB_CHARS)
+
+    def links_after(self) -> Links:
+        """Return the links of the log as it is to be written."""
+        links, after = self.links, Links()
+        rows: list[tuple[int, int, int, int, int, int, int]] = []
+        for at in range(len(self.state)):
+            if self.state[at] & DROPPED:
+                continue
+            new = self.new_parent(at)
+            parent = links.parent[at]
+            if new is not None:
+                parent = links.uuid[new] if new >= 0 else NO_PARENT
+            after.tools.extend(self.pairs.kept_tools(at))
+            if at in links.is_queued:
+                after.is_queued.add(len(rows))
+            if at in links.compactions:
+                after.compactions[len(rows)] = links.compactions[at]
+            rows.append(
+                (
+                    links.line[at], links.kind[at], links.uuid[at], parent, links.message[at],
+                    links.owner[at], len(after.tools),
+                )
+            )  # fmt: skip
+        after.extend(rows)
+        return after
+
+
+STUB_CHARS = 150
+"""Characters a stub is taken to have when results are chosen."""

@@ -1,0 +1,210 @@
+"""A session trimmed into a new file: every word of the conversation stays, dead weight goes.
+
+Two passes over the session, each line proved before it is written, and what was written read again
+before it gets its name. The session itself is never changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import stat
+import tempfile
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, BinaryIO
+
+from recap.cmv.contents import ASSISTANT, TEXT, USER
+from recap.cmv.index import Index
+from recap.cmv.options import TrimOptions
+from recap.cmv.plan import DROPPED, Plan
+from recap.cmv.report import TrimReport
+from recap.cmv.writing import Writer, Written
+from recap.errors import InputError, InvalidContextError, UsageError, shown_path
+from recap.transcript.chain import chain_of
+from recap.transcript.lines import Report
+from recap.transcript.sources import CHUNK_BYTES, open_source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from recap.transcript.sources import Sized
+
+FLOOR = 0.95
+"""Share of the active characters above which a trim has to be confirmed."""
+
+DEFAULTS = TrimOptions()
+PRIVATE = 0o600
+
+
+def trim(
+    source: Path | Sized,
+    out: Path | BinaryIO | None,
+    options: TrimOptions = DEFAULTS,
+    *,
+    session_id: str | None = None,
+    importance: Mapping[str, float] | None = None,
+    target: float | None = None,
+) -> TrimReport:
+    """Write a trimmed copy of a Claude Code session, and return what was done.
+
+    Args:
+        source: The session: its file, or a handle on its bytes.
+        out: The new file, which appears whole or not at all; or a stream; None writes nothing.
+        options: How it is trimmed.
+        session_id: Id that the lines carry instead of the session's; None leaves them.
+        importance: Of each block of ``recap.blocks`` by its id, support edges folded in. Results of
+            blocks that are not in it count as 0.
+        target: Share of the active characters that is to go, above 0 and below 1: results become
+            stubs in ascending importance per character until it is reached. None: all that are
+            longer than the threshold do.
+
+    Raises:
+        UsageError: ``out`` is the session itself or no place for a file, the target is out of its
+            range, or more than 95 % would go and ``options.yes`` is not set.
+        InputError: The session cannot be read, or holds no conversation of Claude Code.
+        InvalidContextError: The copy failed its check; nothing was written.
+    """
+    if target is not None and not 0 < target < 1:
+        raise UsageError(f"target takes a share above 0 and below 1; got {target}")
+    mode = PRIVATE
+    if isinstance(source, Path):
+        if isinstance(out, Path):
+            mode = _check_out(source, out)
+        source = open_source(source)
+    plan = _plan(source, options)
+    if target is not None:
+        from recap.cmv.importance import by_node
+
+        known = by_node(source, plan, importance) if importance else None
+        plan.spare_results(known, target)
+    with _target(out, mode) as stream:
+        writer = Writer(plan, session_id)
+        written = writer.write(stream.write)
+        _prove(plan, written, stream)
+        report = _report(plan, writer, written)
+        if report.reduction > FLOOR and not options.yes:
+            raise UsageError(
+                f"this would remove {100 * report.reduction:.1f} % of what is sent; confirm with --yes"
+            )
+    return report
+
+
+def _plan(source: Sized, options: TrimOptions) -> Plan:
+    index = Index(source, options).read()
+    if not any(map(index.links.is_spoken, range(len(index.links)))):
+        index = Index(source, options, of_side_chains=True).read()
+    plan = Plan(index)
+    if not plan.chain.live:
+        raise InputError(
+            f"{source.name}: holds no conversation of Claude Code; trim reads its logs"
+        )
+    return plan
+
+
+def _prove(plan: Plan, written: Written, stream: IO[bytes]) -> None:
+    """Raise InvalidContextError unless the copy holds the same conversation, whole.
+
+    Each changed line was proved when it was written. Here it is shown that the client takes the
+    same lines in the same order, and that the bytes are those that were proved.
+    """
+    for at in plan.chain.live:
+        if plan.state[at] & DROPPED and plan.index.said[at]:
+            _fail(plan.links.line[at], "it holds words and would be dropped")
+    links = plan.links_after()
+    after = chain_of(links, Report()).live
+    kept = (at for at in plan.chain.live if not plan.state[at] & DROPPED)
+    for old, new in zip(kept, after, strict=False):
+        if plan.links.line[old] != links.line[new]:
+            _fail(plan.links.line[old], f"line {links.line[new]:,} would be sent in its place")
+    if len(after) != sum(not plan.state[at] & DROPPED for at in plan.chain.live):
+        _fail(plan.links.line[plan.chain.live[-1]], "the context would be longer or shorter")
+    _prove_bytes(written, stream)
+
+
+def _prove_bytes(written: Written, stream: IO[bytes]) -> None:
+    whole = hashlib.sha256()
+    stream.flush()
+    stream.seek(0)
+    while piece := stream.read(CHUNK_BYTES):
+        whole.update(piece)
+    if whole.digest() != written.sha256:
+        raise InvalidContextError("the disk holds other bytes than were written; nothing was kept")
+
+
+def _fail(line: int, reason: str) -> None:
+    raise InvalidContextError(
+        f"the copy would not hold the same conversation: at line {line:,}, {reason}; nothing was "
+        "written, please report this"
+    )
+
+
+def _report(plan: Plan, writer: Writer, written: Written) -> TrimReport:
+    index, counts = plan.index, plan.counts + writer.counts
+    live = [at for at in plan.chain.live if not plan.state[at] & DROPPED]
+    counts["boundaries_found"] = bool(plan.boundary)
+    counts["open_calls"] = plan.pairs.open_calls
+    counts["unreadable_lines"] = index.unreadable
+    for name, role in (("user_texts", USER), ("assistant_texts", ASSISTANT)):
+        counts[name] = sum(index.flags[at] // TEXT for at in live if index.flags[at] & role)
+    counts["tool_requests"] = sum(
+        len(plan.links.tools_of(at)) for at in live if index.flags[at] & ASSISTANT
+    )
+    return TrimReport(
+        bytes_in=index.source.size,
+        bytes_out=written.size,
+        lines_in=len(index.fates),
+        lines_out=written.lines,
+        active_chars_before=sum(index.cost[at] for at in plan.chain.live),
+        active_chars_after=written.active_chars,
+        sha256=written.sha256,
+        versions=tuple(index.versions),
+        agents=tuple(index.agents),
+        counts=dict(counts),
+    )
+
+
+def _check_out(source: Path, out: Path) -> int:
+    """Return the mode of a copy; UsageError when it would replace the session."""
+    with suppress(OSError):
+        status = source.stat()
+        if out.exists() and os.path.samestat(status, out.stat()):
+            raise UsageError(f"{shown_path(out)} is the session itself, which is never changed")
+        if stat.S_ISREG(status.st_mode):
+            return status.st_mode & 0o777 | stat.S_IRUSR | stat.S_IWUSR
+    return PRIVATE
+
+
+@contextmanager
+def _target(out: Path | BinaryIO | None, mode: int) -> Iterator[IO[bytes]]:
+    """Yield a temporary file; without an error it becomes ``out`` when it is left."""
+    if not isinstance(out, Path):
+        with tempfile.TemporaryFile() as stream:
+            yield stream
+            stream.seek(0)
+            while out is not None and (piece := stream.read(CHUNK_BYTES)):
+                out.write(piece)
+        return
+    target = out.resolve()
+    if target.is_dir():
+        raise UsageError(f"{shown_path(out)} is a folder; name a file")
+    if not target.parent.is_dir():
+        raise UsageError(f"there is no folder {shown_path(target.parent)}; make it first")
+    temporary = target.with_name(f".recap-{secrets.token_hex(8)}")
+    try:
+        with open(
+            temporary, "x+b", opener=lambda name, flags: os.open(name, flags, mode)
+        ) as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
