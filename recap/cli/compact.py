@@ -39,6 +39,7 @@ from recap.transcript.dialects import DIALECT_NAMES, DIALECTS
 
 if TYPE_CHECKING:
     from recap.session import Compaction, Report
+    from recap.session.known import Known
     from recap.transcript.model import Json
 
 SCHEMA = "recap.compact/1"
@@ -122,7 +123,9 @@ def standing(report: Report) -> str:
 
 def report_lines(compaction: Compaction, size: int) -> list[Element]:
     """Return the report in lines."""
-    report = compaction.report
+    from recap.session.report import NOT_OBSERVED
+
+    report, known = compaction.report, compaction.known
     lines: list[Element] = [
         f"  blocks      {report.kept_blocks} of {report.blocks} kept, "
         f"{report.expanded_blocks} of them pulled in by a support edge, "
@@ -160,9 +163,26 @@ def report_lines(compaction: Compaction, size: int) -> list[Element]:
         f"  left out    {counted(times, 'part')}: {reason}"
         for reason, times in report.excluded.items()
     ]
-    lines += [f"  changed     {what}: {times}" for what, times in report.notes.items()]
+    lines += [
+        f"  changed     {what}: {times}"
+        for what, times in report.notes.items()
+        if what != NOT_OBSERVED
+    ]
+    lines += unseen_lines(known)
     lines += [f"  input       {what}: {times}" for what, times in report.findings.items()]
     return lines
+
+
+def unseen_lines(known: Known) -> list[Element]:
+    """Return the next step where the graph has not seen all turns of the history."""
+    unseen = known.turns_not_observed
+    if not unseen:
+        return []
+    text = f"  not seen    {counted(unseen, 'turn')} of the history by the graph"
+    if known.graph.turns < known.closed_turns:
+        step = f"`recap observe SESSION --observer {known.graph.observer}` brings it up to date"
+        return [Line(f"{text}; {step}", "bad")]
+    return [f"{text}; it is observed once a later message of yours has closed it"]
 
 
 def written(target: Path | None, dry_run: bool) -> str:

@@ -10,7 +10,7 @@ import click
 
 from recap.cli.blocks import ID_LENGTH, KIND_WORDS, block_preview, why
 from recap.cli.command import Command
-from recap.cli.compact import headline, report_json
+from recap.cli.compact import headline, report_json, unseen_lines
 from recap.cli.options import Session, Wanted, json_option, selection_options, session_options
 from recap.cli.output import (
     Column,
@@ -83,6 +83,7 @@ def command(session: Session, wanted: Wanted, selections: bool, as_json: bool) -
         Line(headline(compaction.report, seconds), "strong"),
         f"session  {session.name}",
         f"request  {wanted.asked}",
+        *unseen_lines(compaction.known),
         "",
         decision_table(compaction, decisions),
         "",

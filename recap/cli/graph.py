@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from time import localtime, strftime
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import click
 
 from recap.cli.blocks import ID_LENGTH, block_preview
 from recap.cli.command import Command
+from recap.cli.compact import unseen_lines
 from recap.cli.options import (
     Session,
     json_option,
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from recap.blocks.table import BlockTable
     from recap.config import Settings
     from recap.graph.state import ContextGraph
+    from recap.session.known import Known
     from recap.store import SessionRow
     from recap.transcript.model import Json
 
@@ -78,27 +81,28 @@ def command(
             raise UsageError("give the SESSION the graph is of")
         _show_stored(state, as_json)
         return
-    table, graph = graph_of(session, settings, state, Path(graph_file) if graph_file else None)
-    previews = previews_of(table, graph)
+    known = graph_of(session, settings, state, Path(graph_file) if graph_file else None)
+    graph, previews = known.graph, previews_of(known.table, known.graph)
     if as_json:
-        say_json(SCHEMA, graph_json(graph, previews))
+        unseen = {"turns_not_observed": known.turns_not_observed}
+        say_json(SCHEMA, graph_json(graph, previews) | unseen)
     elif as_dot:
         say_source(dot(graph, previews))
     else:
-        say(*_summary(graph), "", _most_used(graph, previews), "", _strongest(graph, previews))
+        say(*_summary(known), "", _most_used(graph, previews), "", _strongest(graph, previews))
 
 
 def graph_of(
     session: Session, settings: Settings, state: State, graph_file: Path | None = None
-) -> tuple[BlockTable, ContextGraph]:
-    """Return the blocks of a session and its graph: the one given, or what is known of it."""
+) -> Known:
+    """Return what is known of a session, with the graph given or its own."""
     transcript = session.read()
     with (
         working("building the graph"),
         state.session(transcript, session.name, settings, keep=False) as past,
     ):
-        known = past.observe(transcript, keep=False)
-    return known.table, read_graph(graph_file) if graph_file else known.graph
+        known = past.known(transcript)
+    return replace(known, graph=read_graph(graph_file)) if graph_file else known
 
 
 def _show_stored(state: State, as_json: bool) -> None:
@@ -141,6 +145,7 @@ def _stored_table(rows: Sequence[SessionRow]) -> Table:
             Column("updated"),
             Column("turns", "right"),
             Column("blocks", "right"),
+            Column("observer", is_optional=True),
             Column("format", is_optional=True),
             Column("session", is_flexible=True, is_path=True),
         ),
@@ -151,6 +156,7 @@ def _stored_table(rows: Sequence[SessionRow]) -> Table:
                     strftime("%Y-%m-%d %H:%M", localtime(row.updated)),
                     str(row.turns),
                     str(row.blocks),
+                    row.observer,
                     row.format,
                     row.label,
                 )
@@ -206,9 +212,10 @@ def dot(graph: ContextGraph, previews: list[str]) -> str:
     return "\n".join([*lines, "}"])
 
 
-def _summary(graph: ContextGraph) -> list[Element]:
+def _summary(known: Known) -> list[Element]:
     from recap.graph.codec import encode
 
+    graph = known.graph
     stale = int((graph.superseded_by >= 0).sum())
     return [
         Line(
@@ -218,6 +225,7 @@ def _summary(graph: ContextGraph) -> list[Element]:
         ),
         f"  observed    {int(graph.is_observed.sum())}, {stale} superseded by a later block",
         f"  stored      {byte_size(len(encode(graph)))}",
+        *unseen_lines(known),
     ]
 
 

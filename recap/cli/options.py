@@ -161,10 +161,7 @@ def session_options(
 
     def added(function: Callable[..., Any]) -> Callable[..., Any]:
         @click.argument("session", required=False)
-        @click.option("--latest", is_flag=True, help="Take the newest session found.")
-        @click.option(
-            "--format", "format_name", metavar="NAME", help="Format; detected by default."
-        )
+        @source_options
         @functools.wraps(function)
         def wrapped(
             session: str | None, latest: bool, format_name: str | None, **given: Any
@@ -177,6 +174,15 @@ def session_options(
         return wrapped
 
     return added
+
+
+def source_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --latest and --format; the command gets ``latest`` and ``format_name``."""
+    latest = click.option("--latest", is_flag=True, help="Take the newest session of any agent.")
+    named = click.option(
+        "--format", "format_name", metavar="NAME", help="Format; detected by default."
+    )
+    return latest(named(function))
 
 
 def session_path(name: str | None, latest: bool) -> Path | None:
@@ -220,7 +226,7 @@ def selection_options(function: Callable[..., Any]) -> Callable[..., Any]:
         graph_file, request_file = given.pop("graph_file"), given.pop("request_file")
         wanted = Wanted(
             _request_text(given.pop("request"), request_file),
-            settings_in_force(_merged(given.pop("overrides"), named))[0],
+            settings_in_force(merged(given.pop("overrides"), named))[0],
             given.pop("pins"),
             Path(graph_file) if graph_file else None,
             request_file,
@@ -249,8 +255,8 @@ def settings_options(function: Callable[..., Any]) -> Callable[..., Any]:
             key, equals, value = pair.partition("=")
             if not equals or not key.strip():
                 raise UsageError(f"--set takes KEY=VALUE; got {shown(pair)}")
-            overrides = _merged(overrides, {key.strip(): value.strip()})
-        return function(overrides=_merged(overrides, {"observer": observer}), **given)
+            overrides = merged(overrides, {key.strip(): value.strip()})
+        return function(overrides=merged(overrides, {"observer": observer}), **given)
 
     return wrapped
 
@@ -307,7 +313,7 @@ def source_of(path: Path | None) -> Sized:
     return open_source(path)
 
 
-def _merged(overrides: Mapping[str, object], more: Mapping[str, object]) -> dict[str, object]:
+def merged(overrides: Mapping[str, object], more: Mapping[str, object]) -> dict[str, object]:
     """Return both; UsageError when a setting is given twice. None is not given."""
     merged = dict(overrides)
     for name, value in more.items():

@@ -444,6 +444,8 @@ def _observer(settings: Settings, given: Observer | None) -> Observer | None:
         return None
     if given is not None:
         return given
+    if settings.observer == "engine":
+        raise UsageError("observer engine measures inside an SGLang server; use reuse or proxy")
     from recap.session.model import ProxyObserver
 
     return ProxyObserver(settings)

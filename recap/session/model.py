@@ -55,13 +55,10 @@ class ProxyObserver:
             UsageError: The model, or a package it needs, is missing.
         """
         folder = resolve(self._settings.proxy_model, os.environ)
-        from recap.capture.observer import observe_turns  # type: ignore[import-not-found, unused-ignore]
+        from recap.capture.observer import observe_turns
 
         model = _loaded(folder, self._settings.layers)
-        measured: Iterator[Measured] = observe_turns(
-            table, turns, model, self._settings, seeds, served
-        )
-        return measured
+        return observe_turns(table, turns, model, self._settings, seeds, served)
 
 
 def fingerprint_of(setting: str, environ: Mapping[str, str]) -> str:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from recap.select.kept import Kept
     from recap.session.known import Known
 
-DROPPED = "turn-dropped"
+DROPPED = "turn-dropped: "
 """Note of a turn that could not be measured; its reason follows."""
 
 
@@ -94,6 +94,12 @@ class Progress:
     reason: str = ""
 
 
+def dropped_turns(known: Known) -> dict[str, int]:
+    """Return how many turns could not be measured, by reason."""
+    notes = sorted(known.notes.items())
+    return {name[len(DROPPED) :]: n for name, n in notes if name.startswith(DROPPED)}
+
+
 def turns_to_observe(known: Known, *, open_turn: bool) -> range:
     """Return the turns that the graph has not seen.
 
@@ -153,6 +159,6 @@ def brought_up(known: Known, measured: Iterable[Measured], settings: Settings) -
         if key := known.proof(graph.turns):
             known = replace(known, settled=graph, settled_key=key)
         if each.reason:
-            notes = known.notes + Counter({f"{DROPPED}: {each.reason}": 1})
+            notes = known.notes + Counter({DROPPED + each.reason: 1})
             known = replace(known, notes=notes)
         yield Step(known, each.reason)

@@ -98,6 +98,11 @@ class Report:
     reason: str = ""
 
     @property
+    def turns_not_observed(self) -> int:
+        """Turns of the history that the graph has not seen yet."""
+        return self.notes.get(NOT_OBSERVED, 0)
+
+    @property
     def prompt_chars(self) -> int:
         """Characters of the whole result, what lies outside the budget included."""
         return self.kept_chars + self.fixed_chars + self.current_chars + self.marker_chars
