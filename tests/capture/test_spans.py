@@ -9,14 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recap.blocks.table import build_table
+from recap.capture.places import MOST_RENDERS, STRANGE_LETTERS, SpanReason
 from recap.capture.replay import fitting
 from recap.capture.spans import (
-    MOST_RENDERS,
-    STRANGE_LETTERS,
     MessageSpans,
     Segments,
     SpanError,
-    SpanReason,
     message_spans,
 )
 from recap.transcript.formats import open_log
