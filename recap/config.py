@@ -110,8 +110,9 @@ class Settings:
     )  # fmt: skip
     policy: str = _setting("coverage", "recipe that selects blocks")
     observer: str = _setting(
-        "reuse", "what measures which blocks a turn used: text, or a small model",
-        choices=("reuse", "proxy"),
+        "reuse",
+        "what measures which blocks a turn used: text, a small model, or a server's own model",
+        choices=("reuse", "proxy", "engine"),
     )  # fmt: skip
     proxy_model: Folder = _setting("", "folder of the proxy model; empty: the installed default")
     smoothing: float = _setting(

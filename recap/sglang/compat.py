@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 OLDEST = "0.5.20"
 SRT = "sglang.srt"
+CHAT = f"{SRT}.entrypoints.openai.serving_chat.OpenAIServingChat"
 
 Role = Literal["arguments", "main", "scheduler"]
 """Who is hooked: the command line; the process of HTTP server and chat templates; a worker."""
@@ -40,7 +41,21 @@ HOOKS: Mapping[Role, tuple[Hook, ...]] = MappingProxyType(
             Hook(f"{SRT}.server_args.ServerArgs.add_cli_args", "recap.sglang.launcher:add_flags"),
             Hook(f"{SRT}.server_args.ServerArgs.from_cli_args", "recap.sglang.launcher:read_flags"),
         ),
-        "main": (),
+        "main": (
+            Hook(f"{CHAT}._convert_to_internal_request", "recap.sglang.chat:convert"),
+            Hook(
+                f"{CHAT}._render_and_encode_chat_template",
+                "recap.sglang.rendering:render_prompt",
+            ),
+            Hook(
+                f"{SRT}.managers.tokenizer_manager.TokenizerManager.update_request_meta_info",
+                "recap.sglang.chat:take_results",
+            ),
+            Hook(
+                f"{SRT}.entrypoints.http_server._setup_and_run_http_server",
+                "recap.sglang.chat:serve",
+            ),
+        ),
         "scheduler": (
             Hook(
                 f"{SRT}.model_executor.model_runner_components.attention_backend_setup"
@@ -66,7 +81,7 @@ SYMBOLS: Mapping[Role, tuple[str, ...]] = MappingProxyType(
             f"{SRT}.arg_groups.choices.ATTENTION_BACKEND_CHOICES",
             f"{SRT}.plugins.hook_registry.HookRegistry.apply_hooks",
         ),
-        "main": (),
+        "main": (f"{SRT}.entrypoints.http_server.app",),
         "scheduler": (
             f"{SRT}.layers.attention.base_attn_backend.AttentionBackend",
             f"{SRT}.layers.radix_attention.RadixAttention",
@@ -83,6 +98,17 @@ SYMBOLS: Mapping[Role, tuple[str, ...]] = MappingProxyType(
 
 FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
+        CHAT: ("_convert_to_internal_request", "_render_and_encode_chat_template"),
+        f"{SRT}.entrypoints.openai.protocol.ChatCompletionRequest": (
+            "messages", "tools", "n", "input_ids", "session_id", "custom_params", "return_meta_info",
+        ),
+        f"{SRT}.managers.io_struct.GenerateReqInput": (
+            "input_ids", "image_data", "video_data", "audio_data", "sampling_params",
+        ),
+        f"{SRT}.managers.tokenizer_manager.TokenizerManager": (
+            "server_args", "model_path", "update_request_meta_info",
+        ),
+        f"{SRT}.managers.tokenizer_manager.ReqState": ("obj",),
         f"{SRT}.managers.schedule_batch.Req": (
             "rid", "sampling_params", "origin_input_ids", "output_ids", "finished_len",
             "finished_reason", "finished", "kv", "multimodal_inputs", "beam_group",
@@ -202,6 +228,23 @@ def sees_all(layer: Any) -> bool:
         and not layer.use_irope
         and layer.xai_temperature_len <= 0
     )
+
+
+def http_app() -> Any:
+    """Return the application of the server, a FastAPI."""
+    from sglang.srt.entrypoints.http_server import app
+
+    return app
+
+
+def has_key(manager: Any) -> bool:
+    """Return whether the server checks a key of its clients."""
+    return bool(manager.server_args.api_key)
+
+
+def served_model(manager: Any) -> str:
+    """Return where the served weights come from; it changes when they are replaced."""
+    return str(manager.model_path)
 
 
 def is_hnd(runner: Any) -> bool:

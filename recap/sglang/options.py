@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from recap.errors import InputError, SettingsError, shown, shown_path
 from recap.files import read_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 ENABLE = "RECAP_ENABLE"
 TRANSPORT = "RECAP_SGLANG"
@@ -40,12 +41,22 @@ class Options:
             none free is not measured, and counted.
         error_limit: Failed measurements in a row after which a worker stops measuring.
         most_segments: Segments of one prompt; a longer list is not measured.
+        sessions: Sessions in memory; the least recently used goes first.
+        session_mib: Memory they may take together, MiB, about.
+        session_idle: Seconds without a request after which a session leaves memory.
+        tenant_header: Header by which a gateway in front tells tenants apart; "" trusts none.
+        store: Folder in which graphs and selections outlive the server; "" keeps them in memory.
     """
 
     settings: Settings = field(default_factory=lambda: Settings(mode="observe"))
     tap_mib: int = 256
     error_limit: int = 8
     most_segments: int = 2048
+    sessions: int = 1000
+    session_mib: int = 1024
+    session_idle: int = 21600
+    tenant_header: str = ""
+    store: str = ""
 
     @classmethod
     def of(cls, config: Mapping[str, object], environ: Mapping[str, str]) -> Options:
@@ -58,14 +69,14 @@ class Options:
         Raises:
             SettingsError: An unknown name, or a value out of its bounds.
         """
-        own = {name: value for name, value in config.items() if name in _BOUNDS}
-        named = {"mode": "observe"} | {n: v for n, v in config.items() if n not in _BOUNDS}
+        own = {name: value for name, value in config.items() if name in _OWN}
+        named = {"mode": "observe"} | {n: v for n, v in config.items() if n not in _OWN}
         settings, _ = load_settings(named, find_toml(environ, Path()), environ)
         if settings.rows > MOST_ROWS:
             raise SettingsError(
                 f"rows must be at most {MOST_ROWS} in a server; got {settings.rows}"
             )
-        return cls(settings, **{name: _whole(name, value) for name, value in own.items()})
+        return cls(settings, **{name: _OWN[name](name, value) for name, value in own.items()})
 
     @classmethod
     def read(cls, text: str, environ: Mapping[str, str]) -> Options:
@@ -90,7 +101,7 @@ class Options:
 
     def environment(self) -> dict[str, str]:
         """Return the variables that hand these options to child processes."""
-        values = dataclasses.asdict(self.settings) | {name: getattr(self, name) for name in _BOUNDS}
+        values = dataclasses.asdict(self.settings) | {name: getattr(self, name) for name in _OWN}
         return {ENABLE: "1", TRANSPORT: json.dumps(values)}
 
     @classmethod
@@ -100,7 +111,14 @@ class Options:
         return cls.of(handed, environ)
 
 
-_BOUNDS = {"tap_mib": (1, 2**20), "error_limit": (1, 10**6), "most_segments": (1, 2**16)}
+_BOUNDS = {
+    "tap_mib": (1, 2**20),
+    "error_limit": (1, 10**6),
+    "most_segments": (1, 2**16),
+    "sessions": (1, 10**6),
+    "session_mib": (1, 2**20),
+    "session_idle": (1, 10**9),
+}
 
 
 def _whole(name: str, value: object) -> int:
@@ -110,3 +128,21 @@ def _whole(name: str, value: object) -> int:
             f"{name} must be a whole number from {low} to {high}; got {shown(value)}"
         )
     return value
+
+
+def _header(name: str, value: object) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9-]{0,64}", value):
+        raise SettingsError(f"{name} must be the name of a header; got {shown(value)}")
+    return value
+
+
+def _folder(name: str, value: object) -> str:
+    if not isinstance(value, str) or "\0" in value:
+        raise SettingsError(f"{name} must be the path of a folder; got {shown(value)}")
+    return value
+
+
+_OWN: Mapping[str, Callable[[str, object], Any]] = {
+    **dict.fromkeys(_BOUNDS, _whole), "tenant_header": _header, "store": _folder,
+}  # fmt: skip
+"""Names that are no settings, and what judges their values."""
