@@ -128,14 +128,16 @@ class Past:
 
     def _save(self, known: Known, selection: SelectionRow | None) -> None:
         row = self._row
-        if row is not None and not _adds(known, row) and row.rev:
+        # A graph that lags behind is no reason to read the identifiers again, each time.
+        index = None if self._observer == OBSERVER else self._index_of(known)
+        if row is not None and not _adds(known, row) and row.rev and index is None:
             if selection is None:
                 return
             with suppress(ConflictError):  # the session was removed: it is saved anew
                 self._shelf.put_selection(replace(selection, graph_rev=row.rev))
                 return
             self._row = replace(row, rev=0, observed_key="")
-        index = self._index_of(known)
+        index = index or self._index_of(known)
         graph = encode(known.settled)
 
         def grown(row: SessionRow) -> SessionRow:

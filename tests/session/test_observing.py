@@ -134,6 +134,23 @@ def test_a_session_that_works_on_sees_what_another_process_measured(tmp_path: Pa
     assert done.graph == whole()
 
 
+def test_a_graph_that_lags_is_no_reason_to_read_identifiers_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(2):
+        with opened(tmp_path) as session:
+            session.compact(MESSAGES[:-8], "next")
+    read: list[object] = []
+    from recap.blocks import table as tables
+
+    original = tables.part_terms
+    monkeypatch.setattr(tables, "part_terms", lambda part: read.append(part) or original(part))
+    with opened(tmp_path) as session:
+        done = session.compact(MESSAGES, "next")
+    new = [block for block in done.table.blocks if block.refs[0].message >= len(MESSAGES) - 8]
+    assert 0 < len(read) <= sum(len(block.refs) for block in new)
+
+
 def test_graphs_of_two_observers_are_apart(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         opened(store).observe(MESSAGES)
