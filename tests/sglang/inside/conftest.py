@@ -18,9 +18,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.sglang.inside.server import Server
-
     from tests.sglang.inside.in_process import InProcess
+    from tests.sglang.inside.server import Server
 
 HERE = Path(__file__).resolve().parent
 SHIM = HERE.parent / "shim"
@@ -72,5 +71,6 @@ def server(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
     """A server with the flag: small chunks, and little memory, so that requests are retracted."""
     from tests.sglang.inside.server import Server
 
-    with Server(model, tmp_path_factory.mktemp("server"), "--enable-recap") as running:
+    options = ("--enable-recap", "--schedule-conservativeness", "0.01")
+    with Server(model, tmp_path_factory.mktemp("server"), *options) as running:
         yield running
