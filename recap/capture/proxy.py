@@ -1,44 +1,40 @@
 """A small local language model that replays a turn, and what it attends to meanwhile.
 
-Any causal language model of transformers in a local folder will do. Nothing is downloaded, no code
-of the folder is run, and pickled weights are refused. Only the layers up to the last measured one
-are loaded. The attention of a proxy is not the attention of the agent's own model.
+Any causal language model of transformers in a local folder will do whose attention, as measured, is
+what the model itself reports. The attention of a proxy is not that of the agent's own model.
 """
 
 from __future__ import annotations
 
 import inspect
 from contextlib import contextmanager
-from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import nn
 
 import recap_kernels as rk
 from recap.capture.collector import Collector
-from recap.capture.layers import edge_of, first_full
+from recap.capture.layers import edge_of
+from recap.capture.loading import read, reading
 from recap.capture.sampling import sample_rows
 from recap.capture.spans import Segments, message_spans
 from recap.capture.tap import PREFIX, Tap, register, tapped
-from recap.errors import CaptureError, UsageError, shown_path
+from recap.errors import CaptureError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
     import numpy.typing as npt
 
+    from recap.capture.loading import Dtype, Loaded
     from recap.capture.replay import Replay
-    from recap.capture.spans import ChatTemplate
     from recap.config import Settings
     from recap.graph.observation import TurnObservation
 
     IntArray = npt.NDArray[np.int64]
-
-Dtype = Literal["float32", "bfloat16"]
 
 CHUNK = 1024
 """Tokens of one pass at most."""
@@ -46,35 +42,12 @@ CHUNK = 1024
 EAGER_CELLS = 2**25
 """Attention weights that a model without fused attention makes at once: 128 MB in float32."""
 
-PLAIN_TEMPLATE = "{% for m in messages %}{{ m.role }}:\n{{ m.content }}\n\n{% endfor %}"
-"""For a model without a chat template."""
-
 CUTTABLE = {"full_attention", "sliding_attention", "chunked_attention"}
 """Kinds of layers whose cache of a prefix is the prefix of their cache."""
 
 PROBE_TOKENS = 24
 TOLERANCE = 1e-4
 """How far the attention a model reports itself may be from what is measured, see ``_prove``."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Template:
-    """A tokenizer of transformers as ``ChatTemplate``."""
-
-    tokenizer: Any
-
-    def render(self, messages: Sequence[Mapping[str, Any]]) -> str:
-        template = None if self.tokenizer.chat_template else PLAIN_TEMPLATE
-        text: str = self.tokenizer.apply_chat_template(
-            list(messages), chat_template=template, tokenize=False
-        )
-        return text
-
-    def encode(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        encoded = self.tokenizer(
-            text, add_special_tokens=False, return_offsets_mapping=True, verbose=False
-        )
-        return encoded["input_ids"], encoded["offset_mapping"]
 
 
 class ProxyModel:
@@ -89,10 +62,9 @@ class ProxyModel:
         most_tokens: Tokens that the model can take.
     """
 
-    def __init__(
-        self, model: Any, template: ChatTemplate, layers: tuple[int, ...], threads: int
-    ) -> None:
-        """Take a loaded decoder; ``load`` makes one."""
+    def __init__(self, loaded: Loaded, threads: int) -> None:
+        """Take what ``read`` returns; ``load`` does both, and proves what is measured."""
+        template, model, layers = loaded
         config = model.config
         kinds = getattr(config, "layer_types", None) or ["full_attention"] * (layers[-1] + 1)
         has_fused = model._supports_sdpa
@@ -127,10 +99,9 @@ class ProxyModel:
             UsageError: A package is missing, transformers reads no model there, or what it measures
                 is not what the model itself reports.
         """
-        with _reading(folder):
+        with reading(folder):
             register()
-            tokenizer, decoder, chosen = _read(folder, layers, dtype)
-            proxy = cls(decoder, _Template(tokenizer), chosen, threads)
+            proxy = cls(read(folder, layers, dtype), threads)
             proxy._prove()
         return proxy
 
@@ -210,6 +181,8 @@ class ProxyModel:
             told = self._model(
                 torch.from_numpy(ids)[None], use_cache=False, output_attentions=True
             ).attentions
+            if told is None:
+                raise ValueError("the model does not report its attention")
             self._model.set_attn_implementation(self._attention)
             tap = self._run(ids, positions, PROBE_TOKENS // 2)
             self.forget()
@@ -221,83 +194,6 @@ class ProxyModel:
                 own = told[self._told.index(layer)][0].float().sum((0, 1))
                 if not (seen.rho - own).norm() <= TOLERANCE * own.norm():
                     raise ValueError(f"attention of layer {layer} is not what the model reports")
-
-
-def _read(folder: Path, layers: int, dtype: Dtype) -> tuple[Any, Any, tuple[int, ...]]:
-    """Return tokenizer, decoder without the layers behind the measured ones, and these."""
-    import transformers
-
-    auto: Any = transformers  # its annotations do not know of the report
-    offline = {"local_files_only": True, "trust_remote_code": False}
-    config = auto.AutoConfig.from_pretrained(folder, **offline)
-    chosen = _cut(config.get_text_config(decoder=True), layers)
-    tokenizer = auto.AutoTokenizer.from_pretrained(folder, **offline)
-    model, report = auto.AutoModelForCausalLM.from_pretrained(
-        folder,
-        config=config,
-        dtype=getattr(torch, dtype),
-        use_safetensors=True,
-        output_loading_info=True,
-        **offline,
-    )
-    if report["missing_keys"]:
-        raise ValueError(f"{len(report['missing_keys'])} weights are missing")
-    decoder = model.get_decoder().eval()
-    if decoder.dtype != torch.float32:
-        _widen(decoder)
-    has_window = {
-        module.layer_idx
-        for module in decoder.modules()
-        if hasattr(module, "layer_idx")
-        and getattr(module, "is_sliding", getattr(module, "sliding_window", None))
-    }
-    seen = tuple(layer for layer in chosen if layer not in has_window)
-    if not seen:
-        raise ValueError("no layer attends to the whole history")
-    return tokenizer, decoder, seen
-
-
-def _widen(decoder: nn.Module) -> None:
-    """Let a model compute in float32, with one module's weights at a time in float32.
-
-    Casting costs about a hundredth of the products. On a processor without bfloat16 instructions
-    products of bfloat16 are several times slower.
-    """
-    for module in decoder.modules():
-        if isinstance(module, nn.Embedding):  # reads a few rows: only these are cast
-            module.register_forward_hook(lambda _, __, rows: rows.float())
-        else:
-            _widen_module(module, dict(module.named_parameters(recurse=False)))
-
-
-def _widen_module(module: nn.Module, narrow: dict[str, nn.Parameter]) -> None:
-    own: dict[str, Any] = module._parameters
-
-    def widen(*_: object) -> None:
-        own.update({name: weight.float() for name, weight in narrow.items()})
-
-    if narrow:
-        module.register_forward_pre_hook(widen)
-        module.register_forward_hook(lambda *_: own.update(narrow), always_call=True)
-
-
-def _cut(config: Any, count: int) -> tuple[int, ...]:
-    """Return the layers to measure, and leave those behind them out of the configuration."""
-    total = config.num_hidden_layers
-    kinds = getattr(config, "layer_types", None)
-    if kinds is None:
-        has_window = getattr(config, "use_sliding_window", True)
-        has_window = has_window and getattr(config, "sliding_window", None)
-        kinds = ["sliding_attention" if has_window else "full_attention"] * total
-    chosen = first_full([kind == "full_attention" for kind in kinds], count)
-    if not chosen:
-        raise ValueError("no layer attends to the whole history")
-    needed = chosen[-1] + 1
-    for name, value in list(vars(config).items()):
-        if isinstance(value, list) and len(value) == total:  # one entry a layer
-            setattr(config, name, value[:needed])
-    config.num_hidden_layers = needed
-    return chosen
 
 
 def _common(known: IntArray, ids: IntArray) -> int:
@@ -312,35 +208,6 @@ def _cut_cache(cache: Any, tokens: int) -> None:
     for layer in cache.layers:
         if layer.get_seq_length() > tokens:
             layer.keys, layer.values = layer.keys[..., :tokens, :], layer.values[..., :tokens, :]
-
-
-@contextmanager
-def _reading(folder: Path) -> Iterator[None]:
-    """Turn what transformers says of a folder into one line, and keep it from talking meanwhile."""
-    try:
-        from transformers.utils import logging as of_transformers
-    except ImportError as err:
-        raise UsageError(
-            f'a proxy model needs {err.name}: pip install "recap-context[proxy]"'
-        ) from None
-    logging: Any = of_transformers
-    verbosity, has_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity(logging.CRITICAL)
-    logging.disable_progress_bar()
-    try:
-        if not folder.is_dir():
-            raise FileNotFoundError("there is no such folder")
-        yield
-    except Exception as err:  # a model is its vendor's program: anything may come out of it
-        first = str(err).strip().partition("\n")[0] or type(err).__name__
-        raise UsageError(
-            f"{shown_path(folder)} is no proxy model that can be used: {first[:200]}; "
-            "`recap proxy install` gets one"
-        ) from err
-    finally:
-        logging.set_verbosity(verbosity)
-        if has_bars:
-            logging.enable_progress_bar()
 
 
 @contextmanager
