@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from types import SimpleNamespace
 
 import pytest
 
-from recap.sglang.refusals import REFUSALS, refuse_arguments
+from recap.sglang.refusals import REFUSALS, refuse_arguments, refuse_runner
 from recap.sglang.refused import RefusedError
 
 REFUSED = {
@@ -64,3 +65,42 @@ def test_the_rust_server_is_refused() -> None:
 def test_a_refusal_ends_a_process_that_swallows_exceptions() -> None:
     assert not issubclass(RefusedError, Exception)
     assert RefusedError("no").code == "recap: no"  # printed, exit status 1
+
+
+def runner(**changes: object) -> SimpleNamespace:
+    """What is read of SGLang's model runner."""
+    plain = {
+        "use_mla_backend": False,
+        "kv_index_translator": SimpleNamespace(needs_read_translate=False),
+        "kv_cache_dtype": "bfloat16",
+        "dtype": "bfloat16",
+        "token_to_kv_pool": SimpleNamespace(use_hnd=False),
+        "server_args": SimpleNamespace(cuda_graph_config=None),
+    }
+    return SimpleNamespace(**plain | changes)
+
+
+def test_an_ordinary_model_passes() -> None:
+    refuse_runner(runner())
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"use_mla_backend": True}, "proxy"),
+        ({"kv_index_translator": SimpleNamespace(needs_read_translate=True)}, "unified"),
+        ({"kv_cache_dtype": "float8_e4m3fn"}, "--kv-cache-dtype auto"),
+        ({"token_to_kv_pool": SimpleNamespace(use_hnd=True)}, "SGLANG_USE_HND_KVCACHE"),
+        (
+            {
+                "server_args": SimpleNamespace(
+                    cuda_graph_config=SimpleNamespace(prefill=SimpleNamespace(backend="full"))
+                )
+            },
+            "breakable",
+        ),
+    ],
+)
+def test_a_model_that_cannot_be_measured_is_refused(change: dict[str, object], named: str) -> None:
+    with pytest.raises(RefusedError, match=named):
+        refuse_runner(runner(**change))
