@@ -33,7 +33,7 @@ from recap.cli.output import (
     say_json,
     turn_name,
 )
-from recap.cli.sessions import newest_session
+from recap.cmv.locations import newest_session
 from recap.errors import InputError
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from recap.cli.command import Command
 from recap.cli.config import demand_policy
 from recap.cli.options import json_option, settings_in_force
 from recap.cli.output import Element, Line, byte_size, counted, say, say_json
-from recap.cli.sessions import LOCATIONS, location_root, session_files
+from recap.cmv.locations import LOCATIONS, location_root, session_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recap.cli.output import preview, remark, working
-from recap.cli.sessions import newest_session
 from recap.cli.state import NO_STATE, State, state_options
+from recap.cmv.locations import newest_session
 from recap.errors import InputError, SettingsError, UsageError, shown, shown_path
 from recap.files import read_file
 

@@ -1,0 +1,154 @@
+"""Snapshots: what a session is at one instant, kept for good."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from recap.cmv.facts import Facts, facts_of
+from recap.cmv.graphs import graphs_of
+from recap.cmv.live import Live, open_live
+from recap.cmv.names import check_name, new_id
+from recap.cmv.side_files import OWN, Beside, files_beside, missing, read_pieces
+from recap.errors import InputError, UsageError
+from recap.store import SideFile, SnapshotRow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from recap.store import History, Store
+
+ORIGIN = f"{OWN}origin.json"
+AUTO = "auto"
+"""Tag of snapshots that nobody asked for by name."""
+
+_TRIES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A session before its snapshot is taken.
+
+    Attributes:
+        live: Its bytes.
+        facts: What they say.
+        beside: The files beside it.
+        missing: Files it names that are gone.
+    """
+
+    live: Live
+    facts: Facts
+    beside: tuple[Beside, ...]
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labels:
+    """What people call a snapshot: its name, a description, tags."""
+
+    name: str
+    description: str = ""
+    tags: tuple[str, ...] = ()
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """Where the file of a snapshot was, kept with it."""
+
+    path: str
+
+
+def look(path: Path, *, now: float | None = None) -> Seen:
+    """Read a session as it stands, and keep nothing of it.
+
+    Raises:
+        InputError: It is missing, empty, of no known format, or no regular file.
+    """
+    live = open_live(path, time.time() if now is None else now)
+    facts = facts_of(live.source, path)
+    beside = files_beside(path, facts)
+    return Seen(live, facts, tuple(beside), missing(facts, beside))
+
+
+def take(store: Store, seen: Seen, labels: Labels) -> SnapshotRow:
+    """Keep a session as it was seen, with the files beside it and its context graphs.
+
+    Bytes that are kept already are not kept twice. The session is never changed.
+
+    Returns:
+        The snapshot. Its parent is the one whose branch the session is, if it is one.
+
+    Raises:
+        UsageError: The name is taken, or none.
+        InputError: The session was rewritten or replaced meanwhile.
+        StoreError: It cannot be kept.
+    """
+    check_name(labels.name)
+    for tag in labels.tags:
+        check_name(tag)
+    history, facts = store.history, seen.facts
+    if any(row.name == labels.name for row in history.snapshots()):
+        raise UsageError(f"the name {labels.name!r} is taken, choose another")
+    chain = history.put_chain(seen.live.pieces())
+    seen.live.demand_same(chain.sha256)
+    graphs = graphs_of(store, facts.session, seen.live.path)
+    origin = msgspec.json.encode(Origin(str(seen.live.path.resolve())))
+    kept = [(ORIGIN, [origin]), *((f"{OWN}{each.name}", [each.data]) for each in graphs)]
+    sides = [_side(history, each.name, read_pieces(each.path)) for each in seen.beside]
+    sides += [_side(history, name, pieces) for name, pieces in kept]
+    row = SnapshotRow(
+        id=new_id(),
+        name=labels.name,
+        description=labels.description,
+        tags=labels.tags,
+        root=chain.root,
+        sha256=chain.sha256,
+        size=chain.size,
+        lines=chain.lines + _has_open_line(seen.live),
+        agent=facts.format,
+        session=facts.session,
+        project=facts.project,
+        versions=facts.versions,
+        messages=facts.messages,
+        parent=_parent(history, facts.session),
+        is_active=seen.live.is_active,
+        graph_rev=max((each.revision for each in graphs), default=0),
+        sides=tuple(sides),
+    )
+    return history.add_snapshot(row)
+
+
+def free_name(history: History, wanted: str) -> str:
+    """Return a name nobody has: the one that is wanted, or that with a number."""
+    taken = {row.name for row in history.snapshots()}
+    names = (wanted, *(f"{wanted}_{number}" for number in range(2, _TRIES)))
+    return next(name for name in names if name not in taken)
+
+
+def origin_of(history: History, row: SnapshotRow) -> str:
+    """Return the path a snapshot's file had, "" where that is not known."""
+    side = next((side for side in row.sides if side.name == ORIGIN), None)
+    if side is None:
+        return ""
+    try:
+        return msgspec.json.decode(b"".join(history.read(side)), type=Origin).path
+    except msgspec.DecodeError as err:
+        raise InputError(f"snapshot {row.name!r} does not say where its file was") from err
+
+
+def _side(history: History, name: str, pieces: Iterable[bytes]) -> SideFile:
+    chain = history.put_chain(pieces)
+    return SideFile(name=name, root=chain.root, sha256=chain.sha256, size=chain.size)
+
+
+def _parent(history: History, session: str) -> str | None:
+    made = history.branches(session=session)
+    return made[0].snapshot if made else None
+
+
+def _has_open_line(live: Live) -> bool:
+    source = live.source
+    return source.size > 0 and source.read(source.size - 1, source.size) != b"\n"
