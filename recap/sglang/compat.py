@@ -115,7 +115,7 @@ FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         f"{SRT}.managers.schedule_batch.ReqKvInfo": ("req_pool_idx", "kv_committed_len"),
         f"{SRT}.model_executor.forward_batch_info.ForwardBatch": (
-            "forward_mode", "rids", "req_pool_indices", "seq_lens_cpu", "extend_seq_lens_cpu",
+            "forward_mode", "req_pool_indices", "seq_lens_cpu", "extend_seq_lens_cpu",
             "extend_prefix_lens_cpu",
         ),
         f"{SRT}.sampling.sampling_params.SamplingParams": ("custom_params",),
@@ -245,6 +245,14 @@ def has_key(manager: Any) -> bool:
 def served_model(manager: Any) -> str:
     """Return where the served weights come from; it changes when they are replaced."""
     return str(manager.model_path)
+
+
+def prefill_spans(batch: Any) -> tuple[tuple[int, int], ...]:
+    """Return the positions ``[first, end)`` that a prefill step computes of each request."""
+    if batch.extend_prefix_lens_cpu is None or batch.extend_seq_lens_cpu is None:
+        return ()
+    lengths = zip(batch.extend_prefix_lens_cpu, batch.extend_seq_lens_cpu, strict=True)
+    return tuple((first, first + count) for first, count in lengths)
 
 
 def is_hnd(runner: Any) -> bool:

@@ -115,7 +115,7 @@ class Recorder:
             if mode.is_decode():
                 self._tap.keep_decode(at, q, forward_batch.req_pool_indices)
             elif mode.is_extend_without_speculative():
-                self._tap.keep_prefill(at, q, forward_batch.rids)
+                self._tap.keep_prefill(at, q, compat.prefill_spans(forward_batch))
         except Exception as err:  # noqa: BLE001 - never reaches serving
             self._fail_step(err)
 
@@ -211,15 +211,15 @@ class Recorder:
 
     def _stage_prefill(self, batch: Any, tracks: Sequence[Track | None]) -> None:
         tokens, places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        spans = compat.prefill_spans(batch) if tracks else ()
         row = 0
-        for i, track in enumerate(tracks):
-            first, count = batch.extend_prefix_lens_cpu[i], batch.extend_seq_lens_cpu[i]
+        for track, (first, end) in zip(tracks, spans, strict=True):
             if track is not None and track.sample is not None and track.part is not None:
-                entered, place = track.sample.offer(first, first + count)
+                entered, place = track.sample.offer(first, end)
                 tokens.append(entered - first + row)
                 places.append(self._tap.places(track.part, place))
-            row += count
-        self._tap.stage_prefill(batch.rids or (), np.concatenate(tokens), np.concatenate(places))
+            row += end - first
+        self._tap.stage_prefill(spans, np.concatenate(tokens), np.concatenate(places))
 
     def _stage_decode(
         self, batch: Any, requests: Sequence[Any], tracks: Sequence[Track | None]

@@ -16,12 +16,13 @@ from recap.sglang.rows import SPARE
 from recap_kernels import capture_rows_
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     import numpy.typing as npt
     from torch import Tensor
 
     IntArray = npt.NDArray[np.int64]
+    Spans = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class TappedLayer:
 class _Prefill:
     """Rows that this step's prefill gathers: ``store[place] = q[token]``."""
 
-    rids: tuple[str, ...]
+    spans: Spans
     token: Tensor
     place: Tensor
 
@@ -123,17 +124,17 @@ class Tap:
         """Return the places in the store of a request's own ``places``."""
         return places + part * self._part
 
-    def stage_prefill(self, rids: Sequence[str], token: IntArray, place: IntArray) -> None:
+    def stage_prefill(self, spans: Spans, token: IntArray, place: IntArray) -> None:
         """Say which rows of the next prefill step are kept, and where.
 
         Args:
-            rids: Requests of the batch, in order.
+            spans: Positions ``[first, end)`` of each request of the step, in order.
             token: int64 ``[m]``: rows of the step's queries.
             place: int64 ``[m]``: where they go.
         """
         self._prefill = None
         if len(token):
-            self._prefill = _Prefill(tuple(rids), self._sent(token), self._sent(place))
+            self._prefill = _Prefill(spans, self._sent(token), self._sent(place))
 
     def stage_decode(self, places: Mapping[int, int]) -> None:
         """Say where the next decode step keeps the row of each of SGLang's request rows.
@@ -147,10 +148,14 @@ class Tap:
             self._table[self._sent(np.asarray(rows))] = self._sent(np.asarray(place, np.int32))
         self._set = named
 
-    def keep_prefill(self, layer: int, q: Tensor, rids: Sequence[str] | None) -> None:
-        """Keep the staged rows of one layer; a step of other requests (a warm-up) keeps none."""
+    def keep_prefill(self, layer: int, q: Tensor, spans: Spans) -> None:
+        """Keep the staged rows of one layer; a step of other positions (a warm-up) keeps none.
+
+        Padding may stand behind the staged requests. Their ids would tell a step more surely, but
+        a prefill inside a CUDA graph does not carry them.
+        """
         staged = self._prefill
-        if staged is None or rids is None or tuple(rids[: len(staged.rids)]) != staged.rids:
+        if staged is None or spans[: len(staged.spans)] != staged.spans:
             return
         rows = self._rows(layer, q).index_select(0, staged.token)
         self._store[layer].index_copy_(0, staged.place, rows)

@@ -22,27 +22,27 @@ def queries(rows: int, base: float = 0.0) -> torch.Tensor:
 
 def test_a_prefill_keeps_the_staged_rows_of_each_layer() -> None:
     store = tap()
-    store.stage_prefill(["r"], np.array([1, 4]), np.array([7, 2]))
+    store.stage_prefill(((0, 6),), np.array([1, 4]), np.array([7, 2]))
     for at in (0, 3):
-        store.keep_prefill(at, queries(6, base=at), ["r"])
+        store.keep_prefill(at, queries(6, base=at), ((0, 6),))
     kept = store.kept(3, np.array([7, 2]))
     assert torch.equal(kept, (queries(6, base=3)[[1, 4]]).reshape(2, 2, 4))
 
 
-def test_a_step_of_other_requests_keeps_nothing() -> None:
+def test_a_step_of_other_positions_keeps_nothing() -> None:
     store = tap()
     part = store.take()
     assert part is not None
-    store.stage_prefill(["r"], np.array([0]), np.array([part * (ROWS + SPARE)]))
-    store.keep_prefill(0, queries(4), ["warm-up"])
-    store.keep_prefill(0, queries(4), None)
+    store.stage_prefill(((0, 6),), np.array([0]), np.array([part * (ROWS + SPARE)]))
+    store.keep_prefill(0, queries(4), ((0, 4),))
+    store.keep_prefill(0, queries(4), ())
     assert store.kept(0, np.array([part * (ROWS + SPARE)])).isnan().all()
 
 
 def test_padding_behind_the_staged_requests_does_not_matter() -> None:
     store = tap()
-    store.stage_prefill(["r"], np.array([0]), np.array([1]))
-    store.keep_prefill(0, queries(4), ["r", "padding"])
+    store.stage_prefill(((0, 6),), np.array([0]), np.array([1]))
+    store.keep_prefill(0, queries(7), ((0, 6), (0, 1)))
     assert torch.equal(store.kept(0, np.array([1]))[0], queries(1).reshape(2, 4))
 
 
