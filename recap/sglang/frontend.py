@@ -7,6 +7,7 @@ counted by reason. Logs and counters hold no word of a conversation.
 from __future__ import annotations
 
 import logging
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,6 +104,7 @@ class Frontend:
             most_bytes=options.session_mib << 20,
             idle=options.session_idle,
             shelf=open_store(Path(options.store)) if options.store else None,
+            now=now,
         )
 
     @property
@@ -202,7 +204,8 @@ class Frontend:
         """Count a fault of ours; after too many in a row nothing is measured any more."""
         self.counts.add("errors", type(err).__name__)
         self._failures += 1
-        LOG.warning("a request is served without Recap: %s", type(err).__name__)
+        shown = err if os.environ.get("RECAP_DEBUG") == "1" else None  # it may quote a conversation
+        LOG.warning("a request is served without Recap: %s", type(err).__name__, exc_info=shown)
         if self._failures >= self.options.error_limit and not self.is_off:
             self.is_off = True
             LOG.error("%d faults in a row: this server serves on without Recap", self._failures)
@@ -268,7 +271,7 @@ class Frontend:
             owner=owner,
             turn=known.closed_turns,
             turn_item=turn_item,
-            seed=turn_seed(known.moment.session, known.closed[known.closed_turns]),
+            seed=turn_seed(known.moment.session, known.moment.turn_key),
             short=short,
             wants_results=bool(request.return_meta_info),
         )
@@ -300,7 +303,15 @@ class Frontend:
         return short
 
     def _attach(self, asked: Asked, adapted: Any, calls: Sequence[Rendered]) -> None:
-        found = attributed(calls, adapted, asked.items, asked.ids, asked.owner, asked.turn_item)
+        found = attributed(
+            calls,
+            adapted,
+            asked.items,
+            asked.ids,
+            asked.owner,
+            asked.turn_item,
+            asked.live.prompt,
+        )
         if len(found.segments.owner) > self.options.most_segments:
             raise NotAttributable("too-many-segments")
         payload = Payload(asked.live.id, asked.seed, asked.turn, found.start, found.segments, TAIL)

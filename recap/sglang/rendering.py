@@ -11,15 +11,21 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from recap.capture.spans import Segments, message_spans
+from recap.sglang.tokens import GrowingPrompt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import numpy.typing as npt
 
     from recap.blocks.segment import Segmentation
     from recap.transcript.model import Message
 
 Items: TypeAlias = "list[dict[str, Any]]"
+IntArray: TypeAlias = "npt.NDArray[np.int64]"
 
 NO_BLOCK = -1
 
@@ -51,10 +57,15 @@ class Rendered:
         )
         return text
 
-    def encode(self, text: str) -> tuple[Sequence[int], Sequence[tuple[int, int]]]:
+    def encode(self, text: str) -> tuple[IntArray, IntArray]:
         """Return the ids of a text and the characters of each token."""
-        done = self.tokenizer(text, return_offsets_mapping=True, **self.encode_kwargs)
-        return done["input_ids"], done["offset_mapping"]
+        return self.encoded(text, self.encode_kwargs)
+
+    def encoded(self, text: str, options: Mapping[str, Any]) -> tuple[IntArray, IntArray]:
+        """Return the same with other arguments of the tokenizer; offsets are int64 ``[n, 2]``."""
+        done = self.tokenizer(text, return_offsets_mapping=True, **options)
+        pairs = np.asarray(done["offset_mapping"], np.int64).reshape(-1, 2)
+        return np.asarray(done["input_ids"], np.int64), pairs
 
 
 _noting: ContextVar[list[Rendered] | None] = ContextVar("_noting", default=None)
@@ -129,6 +140,7 @@ def attributed(
     ids: Sequence[str],
     owner: Sequence[int],
     turn_item: int,
+    known: GrowingPrompt | None = None,
 ) -> Attributed:
     """Return whose the served tokens of a request are.
 
@@ -139,6 +151,7 @@ def attributed(
         ids: Blocks of the session, chronological.
         owner: Block of each message, an index into ``ids`` or -1.
         turn_item: Message that begins the current turn.
+        known: The session's prompts so far: what they begin with is not tokenized again.
 
     Raises:
         NotAttributable: They are not those of the messages, one by one.
@@ -154,7 +167,8 @@ def attributed(
     rendered = calls[-1]
     if [_name(message) for message in rendered.messages] != [_name(item) for item in items]:
         raise NotAttributable("reordered")
-    spans = message_spans(rendered.messages, rendered, served_ids=served)
+    template = (known or GrowingPrompt()).template(rendered, served)
+    spans = message_spans(rendered.messages, template, served_ids=served)
     try:
         segments = Segments.of(ids, owner, spans)
     except ValueError as err:

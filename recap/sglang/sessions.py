@@ -19,6 +19,7 @@ from recap.session.reading import GrowingList
 from recap.session.shelf import Volatile
 from recap.sglang.measured import OBSERVER, TAIL, MeasuredTurns, Step
 from recap.sglang.payload import PayloadError, Result
+from recap.sglang.tokens import GrowingPrompt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
 MOST_WAITING = 256
 """Results of a session that wait for the request after them."""
 
-MEMORY_FACTOR = 5
-"""Memory of a session per byte of its messages as JSON, about: texts, canonical parts and blocks."""
+MEMORY_FACTOR = 12
+"""Memory of a session per byte of its messages as JSON, about: texts, parts, blocks and tokens."""
 
 OVERHEAD = 1 << 14
 """Bytes that a session takes beside its messages, about."""
@@ -85,6 +86,7 @@ class Live:
         turns: What was measured of its turns.
         items: The client's messages of its last request; equal ones stay the same objects.
         graph: Its graph as of the last request; any thread may read it.
+        prompt: Tokens of its last prompt; any thread may use it.
         arrived: Results that wait; any thread may append.
         counts: Results by what became of them; any thread may read.
         action, reason: What the boundary policy did last, and why.
@@ -99,6 +101,7 @@ class Live:
     lock: Lock = field(default_factory=Lock)
     items: Items = field(default_factory=list)
     graph: ContextGraph = field(default_factory=lambda: ContextGraph.empty(OBSERVER))
+    prompt: GrowingPrompt = field(default_factory=GrowingPrompt)
     arrived: deque[Arrived] = field(default_factory=lambda: deque(maxlen=MOST_WAITING))
     counts: Counter[str] = field(default_factory=Counter)
     action: str = ""
@@ -154,6 +157,7 @@ class Sessions:
         most_bytes: int,
         idle: float,
         shelf: Shelf | None = None,
+        now: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Begin with none.
@@ -164,12 +168,14 @@ class Sessions:
             most_bytes: Memory they may take, about.
             idle: Seconds without a request after which a session goes.
             shelf: Where graphs and selections stay; None keeps them with their session in memory.
+            now: Unix time, seconds: what responses are stamped with.
             clock: Seconds, never going back.
         """
         self._settings = settings.replace(observer=OBSERVER)
         self._most = most
         self._most_bytes = most_bytes
         self._idle = idle
+        self._now = now
         self._clock = clock
         self._shelf = shelf
         self._secret = secrets.token_bytes(32)
@@ -212,6 +218,7 @@ class Sessions:
             tenant=key.tenant,
             store=MemoryShelf(self._secret) if self._shelf is None or not id else self._shelf,
             settings=self._settings,
+            clock=self._now,
             observer=turns,
         )
         return Live(id, key, session, turns)
