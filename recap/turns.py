@@ -34,11 +34,13 @@ class Boundary:
         message: Index of the message.
         turn_key: 32 hex digits: hash of the canonical prefix up to and including it.
         is_steering: It stands in an open tool loop: a new turn key, but no new selection.
+        before: Hash of the canonical prefix before it, in hex; "" where there is none.
     """
 
     message: int
     turn_key: str
     is_steering: bool
+    before: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +90,10 @@ def chain(messages: Sequence[Message]) -> list[bytes]:
 
 def boundaries(messages: Sequence[Message]) -> tuple[Boundary, ...]:
     """Return every real user message with its turn key, in order."""
+    prefixes = [b"", *chain(messages)]
     return tuple(
-        Boundary(index, prefix.hex(), is_steering(message))
-        for index, (message, prefix) in enumerate(zip(messages, chain(messages), strict=True))
+        Boundary(index, prefixes[index + 1].hex(), is_steering(message), prefixes[index].hex())
+        for index, message in enumerate(messages)
         if is_real_user(message)
     )
 

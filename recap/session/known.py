@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from recap.graph.repeats import Repeats
     from recap.select.kept import Kept
     from recap.transcript.model import Json, Message, Transcript
-    from recap.turns import SessionKey
+    from recap.turns import Boundary, SessionKey
 
 GRAPH_SETTINGS = ("smoothing", "edge_threshold", "stale_overlap")
 """Coefficients a graph is made with; under others it is made anew."""
@@ -113,9 +113,10 @@ class Known:
         table: Blocks of the history, which come first among them.
         settled: Graph of the turns that a later message of the person has closed, as far as they
             were observed: with text reuse all of them, a model may lag behind.
-        settled_key: Hash of the turn key of the message that closed the last of them, and of the
-            graph's coefficients; "" before there is one.
-        closed: For each number of turns that a message of the person has closed the message's key.
+        settled_key: Hash of what proves them and of the graph's coefficients; "" before there is one.
+            The proof is the turn key of the message that closed the last of them; for a model, whose
+            work is dear, all that stood before it, so that it may be taken back and said anew.
+        closed: For each number of turns that a message of the person has closed that message.
         coefficients: What shapes the graph besides the session.
         graph: What selection uses: the graph of all turns of the history that were observed.
         repeats: Which blocks of the table repeat which, or of one that begins alike; None where
@@ -128,7 +129,7 @@ class Known:
     table: BlockTable
     settled: ContextGraph
     settled_key: str
-    closed: Mapping[int, str]
+    closed: Mapping[int, Boundary]
     coefficients: tuple[str, ...]
     graph: ContextGraph
     repeats: Repeats | None
@@ -164,7 +165,7 @@ class Known:
 
     def proof(self, turns: int) -> str:
         """Return the settled key of the graph of so many turns; "" where no message closed them."""
-        return _settled_key(self.closed.get(turns, ""), self.coefficients)
+        return _settled_key(self.closed.get(turns), self.coefficients)
 
     def seen_by(self, graph: ContextGraph) -> Known:
         """Return the same with a graph from elsewhere to select by.
@@ -231,14 +232,14 @@ def known_of(
 
 
 def _proved(
-    prior: Prior, closed: Mapping[int, str], coefficients: tuple[str, ...]
+    prior: Prior, closed: Mapping[int, Boundary], coefficients: tuple[str, ...]
 ) -> tuple[ContextGraph, str] | None:
     """Return the graph that the messages prove, with its key: the longest one of several."""
     own = (prior.graph, prior.settled_key)
     proved = [
         (graph, key)
         for graph, key in ((own,) if prior.stored is None else (own, prior.stored))
-        if key and key == _settled_key(closed.get(graph.turns, ""), coefficients)
+        if key and key == _settled_key(closed.get(graph.turns), coefficients)
     ]
     return max(proved, key=lambda pair: pair[0].turns, default=None)
 
@@ -265,18 +266,21 @@ def _coefficients(settings: Settings, model: str) -> tuple[str, ...]:
     return values if settings.observer == OBSERVER else (*values, model)
 
 
-def _settled_key(turn_key: str, coefficients: tuple[str, ...]) -> str:
+def _settled_key(closing: Boundary | None, coefficients: tuple[str, ...]) -> str:
     """Return what proves a graph; of one made by a model it says what it was made with as well."""
-    if not turn_key:
+    if closing is None:
         return ""
-    key = digest(turn_key, *coefficients).hex()
-    return key if len(coefficients) == len(GRAPH_SETTINGS) else key + digest(*coefficients).hex()
+    if len(coefficients) == len(GRAPH_SETTINGS):
+        return digest(closing.turn_key, *coefficients).hex()
+    if not closing.before:
+        return ""
+    return digest(closing.before, *coefficients).hex() + digest(*coefficients).hex()
 
 
-def _closed(moment: Moment) -> dict[int, str]:
-    """Return the keys of the messages that begin a turn, by the number of turns before them."""
+def _closed(moment: Moment) -> dict[int, Boundary]:
+    """Return the messages that begin a turn, by the number of turns before them."""
     counts = _turns_before(moment.messages, [boundary.message for boundary in moment.closed])
-    return dict(zip(counts, (boundary.turn_key for boundary in moment.closed), strict=True))
+    return dict(zip(counts, moment.closed, strict=True))
 
 
 def _turns_before(messages: Sequence[Message], starts: Sequence[int]) -> list[int]:

@@ -131,7 +131,11 @@ def ask(
     session = known.moment.session
     name = digest(session.tenant, session.id, session.agent, session.root).hex()
     # A turn that the client sends no more has no key; its number is as good within the session.
-    keys = [known.closed.get(turn, str(turn)) for turn in turns]
+    begun = [known.closed.get(turn) for turn in turns]
+    keys = [
+        boundary.turn_key if boundary else str(turn)
+        for turn, boundary in zip(turns, begun, strict=True)
+    ]
     served = [
         None if kept is None or kept.is_whole else frozenset(kept.ids) for kept in given(keys)
     ]

@@ -228,7 +228,8 @@ class Past:
         label = self._label
         if parent is None and self._named.id:
             rows = self._shelf.sessions(self._tenant)
-            parent = next((row.id for row in rows if row.label == label), None)
+            own = (row for row in rows if row.observer in ("", self._observer))
+            parent = next((row.id for row in own if row.label == label), None)
         return SessionRow(tenant=self._tenant, id=id, parent=parent, label=label, format=format)
 
     def _selection_row(self, known: Known, kept: Kept | None) -> SelectionRow | None:

@@ -233,6 +233,26 @@ def test_a_rewound_session_is_measured_anew(tmp_path: Path) -> None:
         assert opened(store).known(other).settled == known.settled
 
 
+def test_a_request_asked_anew_leaves_the_graph_of_the_turns_before(tmp_path: Path) -> None:
+    other = [*MESSAGES[: STARTS[-1]], {"role": "user", "content": "no, first the tests"}]
+    observer = Drawn()
+    with Store.open(tmp_path) as store:
+        opened(store).observe(MESSAGES)
+        known = opened(store, observer).observe(other, open_turn=False)
+    assert observer.turns == []
+    assert known.settled == whole()
+
+
+def test_another_observer_of_the_session_is_no_native_compaction(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        Session("s", store=store, settings=Settings(retention="0.3")).compact(MESSAGES)
+        session = opened(store)
+        done = session.compact(MESSAGES)
+        assert session.row is not None
+        assert session.row.parent is None
+    assert done.report.reason != "new_epoch"
+
+
 def test_an_older_view_takes_nothing_from_the_newer(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         opened(store).observe(MESSAGES)

@@ -171,6 +171,23 @@ def test_an_error_of_a_session_is_told_without_its_words(tmp_path: Path) -> None
         assert worker.progress().error == "AttributeError"
 
 
+@pytest.mark.slow
+def test_the_model_of_the_settings_is_run(tmp_path: Path) -> None:
+    from tests.capture.tiny_models import make_model
+
+    folder = str(make_model(tmp_path / "model", "llama"))
+    settings = SETTINGS.replace(proxy_model=folder)
+    with Store.open(tmp_path / "store") as store, Worker() as worker:
+        session = Session("s", store=store, settings=settings, worker=worker)
+        session.compact(MESSAGES)
+        worker.close(wait=True)
+        assert (worker.progress().done, worker.progress().error) == (1, "")
+        done = session.compact(MESSAGES)
+    assert done.graph.turns == TURNS - 1
+    assert done.graph.is_observed.any()
+    assert "turns-not-observed" not in done.report.notes
+
+
 def test_a_worker_without_a_store_is_refused() -> None:
     from recap.errors import UsageError
 
