@@ -340,15 +340,18 @@ class Driver {
         if (!args_.lse) std::copy(lse_.begin(), lse_.end(), args_.lse_out);
         if (!args_.mass) return;
         const int blocks = args_.blocks;
-        std::vector<double> mass(static_cast<size_t>(blocks) * blocks);
-        for (size_t s = 0; s < spans_.spans.size(); ++s) {
-            if (spans_.block[s] < 0) continue;
-            for (int b = 0; b < blocks; ++b)
+        std::vector<double> given(blocks);  // by the rows of one block, to each
+        for (int b = 0; b < blocks; ++b) {
+            std::fill(given.begin(), given.end(), 0.0);
+            for (size_t s = 0; s < spans_.spans.size(); ++s) {
+                if (spans_.block[s] < 0) continue;
                 for (int w = args_.row_range[b]; w < args_.row_range[b + 1]; ++w)
-                    mass[static_cast<size_t>(b) * blocks + spans_.block[s]] += mass_[s * args_.rows + w];
+                    given[spans_.block[s]] += mass_[s * args_.rows + w];
+            }
+            float* to = args_.mass + static_cast<size_t>(b) * blocks;
+            for (int a = 0; a < blocks; ++a)
+                to[a] = (args_.accumulate ? to[a] : 0.0f) + static_cast<float>(given[a]);
         }
-        for (size_t i = 0; i < mass.size(); ++i)
-            args_.mass[i] = (args_.accumulate ? args_.mass[i] : 0.0f) + static_cast<float>(mass[i]);
     }
 
     const AttnArgs& args_;

@@ -63,21 +63,35 @@ RECAP_INLINE float sum(const float* lanes) {
     return (total[0] + total[1]) + (total[2] + total[3]);
 }
 
-// 2^x for x <= 64, within 2e-7 relative; exactly 0 from -127 down; NaN stays NaN.
+// Makes 2^x of x for x <= 64, within 2e-7 relative; exactly 0 from -127 down; NaN stays NaN.
 // Minimax polynomial of degree 5 on [-1/2, 1/2] whose value at 0 is 1, which makes the 0 exact.
-RECAP_INLINE vf exp2(vf x) {
+// Step by step for all COUNT vectors: a processor does not look far enough ahead to overlap them.
+template <int COUNT>
+RECAP_INLINE void exp2(vf* x) {
     const vf magic = splat(12582912.0f);  // 1.5 * 2^23: adding it rounds to an integer
     const vf least = splat(-127.0f);
-    x = least > x ? least : x;
-    vf shifted = x + magic;
-    vf f = x - (shifted - magic);
-    vf p = splat(0.0013264727f);
-    p = p * f + 0.0096715126f;
-    p = p * f + 0.055507337f;
-    p = p * f + 0.24022242f;
-    p = p * f + 0.69314698f;
-    p = p * f + 1.0f;
-    return bits((vi)p + ((vi)shifted << 23));
+    constexpr float coefficients[] = {0.0096715126f, 0.055507337f, 0.24022242f, 0.69314698f, 1.0f};
+    vf shifted[COUNT], p[COUNT];
+#pragma GCC unroll 16
+    for (int i = 0; i < COUNT; ++i) x[i] = least > x[i] ? least : x[i];
+#pragma GCC unroll 16
+    for (int i = 0; i < COUNT; ++i) shifted[i] = x[i] + magic;
+#pragma GCC unroll 16
+    for (int i = 0; i < COUNT; ++i) x[i] -= shifted[i] - magic;
+#pragma GCC unroll 16
+    for (int i = 0; i < COUNT; ++i) p[i] = splat(0.0013264727f);
+#pragma GCC unroll 5
+    for (float coefficient : coefficients) {
+#pragma GCC unroll 16
+        for (int i = 0; i < COUNT; ++i) p[i] = p[i] * x[i] + coefficient;
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < COUNT; ++i) x[i] = bits((vi)p[i] + ((vi)shifted[i] << 23));
+}
+
+RECAP_INLINE vf exp2(vf x) {
+    exp2<1>(&x);
+    return x;
 }
 
 // tanh(x), 2 ulp: odd polynomial (Cephes) near 0, 1 - 2 / (e^2x + 1) elsewhere.
@@ -154,9 +168,6 @@ bool pack(const Pass& pass, int start, int end) {
     for (int i = 0; i < PANEL; ++i) {
         int last = start + i < end ? start + i : end - 1;
         token[i] = base + slot_of(pass, last) * pass.keys.token_stride;
-        if (end + i >= pass.kv_len) continue;
-        const char* next = reinterpret_cast<const char*>(base + slot_of(pass, end + i) * pass.keys.token_stride);
-        for (size_t byte = 0; byte < sizeof(T) * pass.width; byte += 64) __builtin_prefetch(next + byte);
     }
     f4 poison = {};  // stays 0 while all is finite
     int d = 0;
@@ -189,6 +200,17 @@ bool pack(const Pass& pass, int start, int end) {
         case Type::f32: return pack<float>(pass, start, end);
         case Type::bf16: return pack<Bf16>(pass, start, end);
         default: return pack<F16>(pass, start, end);
+    }
+}
+
+// Asks for keys of tokens [first, past). A whole panel at once would wait for memory; a few tokens with
+// each group of rows arrive beside its products.
+RECAP_INLINE void prefetch(const Pass& pass, int first, int past) {
+    const int64_t size = pass.keys.type == Type::f32 ? 4 : 2;
+    const char* base = static_cast<const char*>(pass.keys.data);
+    for (int token = first; token < past && token < pass.kv_len; ++token) {
+        const char* key = base + slot_of(pass, token) * pass.keys.token_stride * size;
+        for (int64_t byte = 0; byte < size * pass.width; byte += 64) __builtin_prefetch(key + byte);
     }
 }
 
@@ -336,10 +358,12 @@ RECAP_INLINE bool weigh_tile(const Pass& pass, const Place& at, float* column) {
     float* kept = pieces;
     if (KEEP) kept = pass.kept + (static_cast<int64_t>(at.panel) * pass.groups * GROUP_ROWS + row0) * PANEL;
     const bool one_span = at.span == at.last_span;
+    static_assert(GROUP_ROWS % 2 == 0, "rows become weights two at a time");
     vf left = {}, right = {};
 #pragma GCC unroll 16
     for (int r = 0; r < GROUP_ROWS; ++r) {
-        const vf first = exp2(tile[r][0]), second = exp2(tile[r][1]);
+        if (r % 2 == 0) exp2<4>(&tile[0][0] + 2 * r);
+        const vf first = tile[r][0], second = tile[r][1];
         if (KEEP || (SUMS && !one_span)) {
             store(kept + r * PANEL, first);
             store(kept + r * PANEL + LANES, second);
@@ -373,6 +397,7 @@ Fault weigh_chunk(const Pass& pass) {
         std::memset(pass.lanes, 0, sizeof(float) * rows * LANES);
         std::memset(pass.sums, 0, sizeof(float) * rows * pass.span_count);
     }
+    const int share = (PANEL + pass.groups - 1) / pass.groups;  // tokens of the next panel
     Place at{};
     for (at.start = pass.start; at.start < pass.end; at.start += PANEL, ++at.panel) {
         at.end = at.start + PANEL < pass.end ? at.start + PANEL : pass.end;
@@ -386,6 +411,8 @@ Fault weigh_chunk(const Pass& pass) {
         if (!pack(pass, at.start, at.end)) return Fault::key_not_finite;
         float column[PANEL] = {};
         for (at.group = 0; at.group < pass.groups; ++at.group) {
+            if (at.group * share < PANEL)
+                prefetch(pass, at.end + at.group * share, at.end + (at.group + 1) * share);
             const Sight sees = sight(pass, at.group, at.start, at.end);
             if (sees == Sight::none) continue;
             const bool fine = sees == Sight::whole ? weigh_tile<false, CAP, KEEP, SUMS>(pass, at, column)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -234,6 +235,27 @@ def test_small_halves_are_read_exactly(isa: str) -> None:
     q = torch.full((1, 1, 1), 2.0**15, dtype=torch.float16)
     turn = plan(torch.tensor([len(k)]), len(k))
     assert error(attn_stats(q, k, turn, backend="cpu").rho, reference(q, k, turn).rho) <= 1e-6
+
+
+def test_memory_without_an_lse_stays_below_32_megabytes() -> None:
+    """At the length and number of blocks where most is kept; memory by Linux's own count."""
+    reset, status = Path("/proc/self/clear_refs"), Path("/proc/self/status")
+    if not os.access(reset, os.W_OK):
+        pytest.skip("no count of memory at its peak here")
+    tokens = 131072
+    offsets = torch.linspace(0, tokens, 1001).int()
+    turn = plan(torch.arange(tokens - 64, tokens), tokens, offsets)
+    layer = Layer(torch.randn(64, 2, 8), torch.randn(tokens, 1, 8), turn, {})
+    outputs = {"rho": torch.zeros(tokens), "mass": torch.zeros(1000, 1000), "backend": "cpu"}
+
+    def kilobytes(field: str) -> int:
+        return int(status.read_text().split(f"{field}:")[1].split()[0])
+
+    measure(layer_of({**PLAIN, "tokens": 64}))  # torch loads what a first call needs
+    reset.write_text("5")
+    before = kilobytes("VmRSS")
+    attn_stats(layer.q, layer.k, layer.plan, **outputs)
+    assert kilobytes("VmHWM") - before < 32_000
 
 
 def test_denormals_are_what_they_were_after_a_call(isa: str) -> None:
