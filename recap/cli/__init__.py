@@ -29,6 +29,7 @@ COMMANDS = {
     "graph": "The context graph of a session: importance and support edges",
     "observe": "Build the context graphs of sessions and keep them",
     "check": "Would the provider accept these messages, the client resume this log?",
+    "trim": "A session without its dead weight, every word of it kept",
     "verify": "Is the store whole? What of a damaged one can be saved?",
     "proxy": "The small model that measures attention: install, status, remove",
     "demo": "See it work on a session that ships with the package",

@@ -160,7 +160,7 @@ class Reader:
         texts = texts_in(content)
         chars = sum(map(len, texts))
         images = [each for each in content if is_image(each)]
-        flags = LONG | BLOCKS if images else 0
+        flags = LONG if images else 0
         if chars > self.least:
             flags |= self._long(block, texts[0] if len(texts) == 1 else "")
         return flags, chars + sum(image_cost_chars(image_of(each)) for each in images)

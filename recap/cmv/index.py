@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -49,14 +49,6 @@ _AGENT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 CUT_USAGE, CUT_COPY, CUT_RESULT = range(3)
 """What a cut takes: usage, the copy of a result, the content of a result."""
-
-
-class Cut(NamedTuple):
-    """Bytes of a line that may go, from the line's start."""
-
-    kind: int
-    start: int
-    end: int
 
 
 class Index:
@@ -113,15 +105,17 @@ class Index:
         self._flush()
         return self
 
-    def cuts_of(self, at: int, cursor: int) -> tuple[list[Cut], int]:
-        """Return the cuts of a node, and the cursor behind them; nodes are asked for in order."""
-        found = []
+    def cuts_of(self, at: int, cursor: int) -> tuple[list[tuple[int, int, int]], int]:
+        """Return the cuts of a node and the cursor behind them; nodes are asked for in order.
+
+        A cut is its kind, and the bytes that may go, from the line's start.
+        """
         nodes, cuts = self._cut_nodes, self._cuts
-        while cursor < len(nodes) and nodes[cursor] <= at:
-            if nodes[cursor] == at:
-                found.append(Cut(*cuts[3 * cursor : 3 * cursor + 3]))
-            cursor += 1
-        return found, cursor
+        end = cursor
+        while end < len(nodes) and nodes[end] == at:
+            end += 1
+        found = [(cuts[n], cuts[n + 1], cuts[n + 2]) for n in range(3 * cursor, 3 * end, 3)]
+        return found, end
 
     def _flush(self) -> None:
         if self._rows:

@@ -13,12 +13,14 @@ from recap.cmv.contents import (
     NO_MESSAGE,
     PROGRESS,
     RESULT,
+    SIDE,
     SOLID,
     THINKING,
     USER,
 )  # fmt: skip
 from recap.cmv.index import HISTORY, LANE, NULL, QUEUE, STATE
 from recap.cmv.pairs import Pairs
+from recap.errors import InputError, InvalidContextError
 from recap.transcript.chain import chain_of
 from recap.transcript.lines import Report
 from recap.transcript.links import GAP, NO_PARENT, ROOT, Links, key_of
@@ -56,6 +58,7 @@ class Plan:
         self.boundary = self.links.line[self.chain.boundary] if self.chain.boundary >= 0 else 0
         self.counts: Counter[str] = Counter()
         self._above = array("i")
+        self._linear: dict[int, int] = {}
         for at in self.chain.live:
             self.state[at] = ACTIVE
         self._mark_named()
@@ -86,15 +89,30 @@ class Plan:
 
     def new_parent(self, at: int) -> int | None:
         """Return the node a kept node follows now, ROOT for none; None where nothing changes."""
+        if at in self._linear:
+            return self._linear[at]
         parent = self._stated(at)
         if parent < 0 or not self.state[parent] & DROPPED:
             return None
         return self._kept(parent)
 
+    def key_for(self, at: int, parent: int) -> int:
+        """Return the key of its new parent as a node states it."""
+        if parent < 0:
+            return NO_PARENT
+        flags = self.index.flags
+        return self.links.uuid[parent] ^ (LANE if (flags[at] ^ flags[parent]) & SIDE else 0)
+
     def _stated(self, at: int) -> int:
-        """Return the node whose id a node names, of whatever lane; negative for none."""
+        """Return the node whose id a node names, of whatever lane; negative for none.
+
+        Where its parent was never written, that is the one the client takes for it.
+        """
         parent = self.parents.stated[at]
-        return self.parents.find(self.links.parent[at] ^ LANE) if parent == GAP else parent
+        if parent != GAP:
+            return parent
+        other = self.parents.find(self.links.parent[at] ^ LANE)
+        return other if other >= 0 or self.index.flags[at] & SIDE else self.parents.parent[at]
 
     def _kept(self, at: int) -> int:
         """Return the first kept node from one upwards, ROOT for none."""
@@ -111,6 +129,55 @@ class Plan:
         for passed in path:
             self._above[passed] = max(at, ROOT)
         return max(at, ROOT)
+
+    def secure(self) -> None:
+        """Make sure that the client takes the same lines in the same order from what is written.
+
+        Where leaving lines out would mislead it, each line of the conversation is made to follow the
+        one before it, and what is beside the conversation goes.
+
+        Raises:
+            InputError: Nothing is left that would be sent.
+            InvalidContextError: That does not help either.
+        """
+        if self._deviation() is None:
+            return
+        for at in range(len(self.state)):
+            if self.links.is_spoken(at) and not self.state[at] & (ACTIVE | DROPPED):
+                self._drop(at, "inactive_lines")
+        if self._deviation() is None:
+            return
+        self._above = array("i")
+        before = ROOT
+        for at in self.chain.live:
+            if self.state[at] & DROPPED:
+                continue
+            above = self.parents.stated[at]
+            if above != before and not (above < 0 and before < 0 and above != GAP):
+                self._linear[at] = before
+            before = at if self.links.uuid[at] else before
+        line = self._deviation()
+        if line is not None:
+            raise InvalidContextError(
+                f"the copy would not hold the same conversation from line {line:,} on; nothing was "
+                "written, please report this"
+            )
+
+    def _deviation(self) -> int | None:
+        """Return the first line that would not be sent as it was; None for none."""
+        live = self.chain.live
+        for at in live:
+            if self.state[at] & DROPPED and self.index.said[at]:
+                return self.links.line[at]
+        links = self._links_after()
+        after = [at for at in chain_of(links, Report()).live if _is_sent(links, at)]
+        kept = [at for at in live if _is_sent(self.links, at) and not self.state[at] & DROPPED]
+        if not kept:
+            raise InputError(f"{self.index.source.name}: holds nothing that a client would send")
+        for old, new in zip(kept, after, strict=False):
+            if self.links.line[old] != links.line[new]:
+                return self.links.line[old]
+        return self.links.line[kept[-1]] if len(kept) != len(after) else None
 
     def _mark_named(self) -> None:
         """Mark what the compaction names, and thinking from which lines of its message fork."""
@@ -235,7 +302,7 @@ class Plan:
             else:
                 gone += max(0, cost[at] - STUB_CHARS)
 
-    def links_after(self) -> Links:
+    def _links_after(self) -> Links:
         """Return the links of the log as it is to be written."""
         links, after = self.links, Links()
         rows: list[tuple[int, int, int, int, int, int, int]] = []
@@ -245,7 +312,7 @@ class Plan:
             new = self.new_parent(at)
             parent = links.parent[at]
             if new is not None:
-                parent = links.uuid[new] if new >= 0 else NO_PARENT
+                parent = self.key_for(at, new)
             after.tools.extend(self.pairs.kept_tools(at))
             if at in links.is_queued:
                 after.is_queued.add(len(rows))
@@ -259,6 +326,10 @@ class Plan:
             )  # fmt: skip
         after.extend(rows)
         return after
+
+
+def _is_sent(links: Links, at: int) -> bool:
+    return links.is_spoken(at) or at in links.is_queued
 
 
 STUB_CHARS = 150

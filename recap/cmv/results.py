@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from recap.cmv.contents import is_image, texts_in
 from recap.cmv.records import text_of
 from recap.cmv.stubs import (
@@ -17,10 +19,12 @@ from recap.cmv.stubs import (
     text_stub,
 )  # fmt: skip
 from recap.transcript.model import decode
-from recap.transcript.spans import element_places
 
 if TYPE_CHECKING:
     from recap.cmv.options import TrimOptions
+
+
+_RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def stubbed_result(raw: bytes, call: Call, options: TrimOptions, *, is_error: bool) -> bytes | None:
@@ -56,8 +60,8 @@ def _stub(text: str, call: Call, options: TrimOptions, *, is_error: bool) -> str
 
 def _stubbed_list(raw: bytes, call: Call, options: TrimOptions, *, is_error: bool) -> bytes | None:
     """Return a list with one stub for its texts and one for each image; what else it holds stays."""
-    spans = element_places(raw)
-    blocks = [decode(raw[start:end]) for start, end in spans]
+    raws = list(map(bytes, _RAWS.decode(raw)))
+    blocks = list(map(decode, raws))
     texts = texts_in(blocks)
     stub = None
     if len(texts) == 1 or not is_error:
@@ -65,11 +69,11 @@ def _stubbed_list(raw: bytes, call: Call, options: TrimOptions, *, is_error: boo
     if stub is None and not any(map(is_image, blocks)):
         return None
     pieces = []
-    for (start, end), block in zip(spans, blocks, strict=True):
+    for each, block in zip(raws, blocks, strict=True):
         if is_image(block):
             pieces.append(text_block(image_stub(block, call, options.snapshot)))
         elif stub is None or not texts_in([block]):
-            pieces.append(raw[start:end])
+            pieces.append(each)
         elif stub:
             pieces.append(text_block(stub))
             stub = ""

@@ -106,6 +106,9 @@ class _Scan:
         for key, new in (("parentUuid", self.wanted.parent), ("sessionId", self.wanted.session)):
             if new is not None and key in top:
                 self.edits.append(Edit(*top[key][1], new))
+            elif new is not None and key == "parentUuid":
+                at = self.read.index(b"{") + 1
+                self.edits.append(Edit(at, at, b'"parentUuid":' + new + b","))
         if self.wanted.role in ("user", "assistant"):
             self._cut(top, ["usage"] + ["toolUseResult"] * self.wanted.loses_copy)
             message = self._members(top["message"][1]) if "message" in top else {}

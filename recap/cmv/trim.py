@@ -22,8 +22,6 @@ from recap.cmv.plan import DROPPED, Plan
 from recap.cmv.report import TrimReport
 from recap.cmv.writing import Writer, Written
 from recap.errors import InputError, InvalidContextError, UsageError, shown_path
-from recap.transcript.chain import chain_of
-from recap.transcript.lines import Report
 from recap.transcript.sources import CHUNK_BYTES, open_source
 
 if TYPE_CHECKING:
@@ -79,10 +77,11 @@ def trim(
 
         known = by_node(source, plan, importance) if importance else None
         plan.spare_results(known, target)
+    plan.secure()
     with _target(out, mode) as stream:
         writer = Writer(plan, session_id)
         written = writer.write(stream.write)
-        _prove(plan, written, stream)
+        _prove_bytes(written, stream)
         report = _report(plan, writer, written)
         if report.reduction > FLOOR and not options.yes:
             raise UsageError(
@@ -103,27 +102,8 @@ def _plan(source: Sized, options: TrimOptions) -> Plan:
     return plan
 
 
-def _prove(plan: Plan, written: Written, stream: IO[bytes]) -> None:
-    """Raise InvalidContextError unless the copy holds the same conversation, whole.
-
-    Each changed line was proved when it was written. Here it is shown that the client takes the
-    same lines in the same order, and that the bytes are those that were proved.
-    """
-    for at in plan.chain.live:
-        if plan.state[at] & DROPPED and plan.index.said[at]:
-            _fail(plan.links.line[at], "it holds words and would be dropped")
-    links = plan.links_after()
-    after = chain_of(links, Report()).live
-    kept = (at for at in plan.chain.live if not plan.state[at] & DROPPED)
-    for old, new in zip(kept, after, strict=False):
-        if plan.links.line[old] != links.line[new]:
-            _fail(plan.links.line[old], f"line {links.line[new]:,} would be sent in its place")
-    if len(after) != sum(not plan.state[at] & DROPPED for at in plan.chain.live):
-        _fail(plan.links.line[plan.chain.live[-1]], "the context would be longer or shorter")
-    _prove_bytes(written, stream)
-
-
 def _prove_bytes(written: Written, stream: IO[bytes]) -> None:
+    """Raise InvalidContextError unless the bytes that can be read are those that were proved."""
     whole = hashlib.sha256()
     stream.flush()
     stream.seek(0)
@@ -131,13 +111,6 @@ def _prove_bytes(written: Written, stream: IO[bytes]) -> None:
         whole.update(piece)
     if whole.digest() != written.sha256:
         raise InvalidContextError("the disk holds other bytes than were written; nothing was kept")
-
-
-def _fail(line: int, reason: str) -> None:
-    raise InvalidContextError(
-        f"the copy would not hold the same conversation: at line {line:,}, {reason}; nothing was "
-        "written, please report this"
-    )
 
 
 def _report(plan: Plan, writer: Writer, written: Written) -> TrimReport:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from recap.cmv.contents import (
     ASSISTANT,
@@ -20,10 +20,10 @@ from recap.cmv.contents import (
     THINKING,
     USER,
 )  # fmt: skip
-from recap.cmv.index import CUT_COPY, CUT_RESULT, LANE, NODE, Cut
+from recap.cmv.index import CUT_COPY, CUT_RESULT, LANE, NODE
 from recap.cmv.plan import ACTIVE, DROPPED, SPARED, WINDOW
 from recap.cmv.records import ABSENT, Record, record_of
-from recap.cmv.results import stubbed_result
+from recap.cmv.results import images_in, stubbed_result
 from recap.cmv.scan import Wanted, scanned
 from recap.cmv.stubs import Call, about, harmless, restorable
 from recap.errors import InvalidContextError
@@ -33,12 +33,15 @@ from recap.transcript.model import decode, encode
 from recap.transcript.repair.patch import Edit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from recap.cmv.plan import Plan
 
 _PARENT = re.compile(rb'"parentUuid"\s*:\s*("[^"\\]*"|null)')
 _SESSION = re.compile(rb'"sessionId"\s*:\s*("[^"\\]*")')
+
+
+Cuts: TypeAlias = "list[tuple[int, int, int]]"
 
 
 class Written(NamedTuple):
@@ -161,7 +164,7 @@ class Writer:
         return not (flags & (THINKING | LONG) == THINKING and not self.plan.loses_thinking(at))
 
     def _edited(
-        self, at: int, data: bytes, parent: int | None, cuts: list[Cut] | None
+        self, at: int, data: bytes, parent: int | None, cuts: Cuts | None
     ) -> tuple[bytes, int]:
         """Return a line with its edits made and proved, and the characters of it that are sent."""
         new_parent = None if parent is None else self._uuid_json(parent)
@@ -173,13 +176,13 @@ class Writer:
             proof = self._proof(at, line, parent) if line is not None else "no edit"
             if not isinstance(proof, str):
                 assert line is not None
-                self.counts += counts
+                self._count(counts)
                 return line, proof
         wanted = self._wanted(at, new_parent)
         try:
-            edits, counts = scanned(record_of(data)[1], wanted)
+            edits, scan_counts = scanned(record_of(data)[1], wanted)
         except ValueError:
-            edits, counts = [], Counter()
+            edits, scan_counts = [], Counter()
         line = splice(data, edits) if edits else data
         proof = self._proof(at, line, parent)
         if isinstance(proof, str):
@@ -187,15 +190,19 @@ class Writer:
                 f"line {self.links.line[at]:,} would not be what it has to be: {proof}; nothing was "
                 "written, please report this"
             )
-        self.counts += counts
+        self._count(scan_counts)
         return line, proof
 
+    def _count(self, counts: Mapping[str, int]) -> None:
+        for name, number in counts.items():
+            self.counts[name] += number
+
     def _cut(
-        self, at: int, data: bytes, parent: bytes | None, cuts: list[Cut]
-    ) -> tuple[list[Edit] | None, Counter[str]]:
+        self, at: int, data: bytes, parent: bytes | None, cuts: Cuts
+    ) -> tuple[list[Edit] | None, dict[str, int]]:
         """Return the edits of a line from the places the first pass found; None when one fails."""
         edits = []
-        counts: Counter[str] = Counter()
+        counts: dict[str, int] = {}
         for new, pattern in ((parent, _PARENT), (self.session, _SESSION)):
             if new is None:
                 continue
@@ -206,7 +213,7 @@ class Writer:
         for kind, start, end in cuts:
             if kind != CUT_RESULT:
                 edits.append(Edit(start, end))
-                counts["tool_use_results_removed" if kind == CUT_COPY else "usage_removed"] += 1
+                counts["tool_use_results_removed" if kind == CUT_COPY else "usage_removed"] = 1
                 continue
             if self.plan.state[at] & (WINDOW | SPARED):
                 continue
@@ -219,7 +226,8 @@ class Writer:
             )
             if stub is not None:
                 edits.append(Edit(start, end, stub))
-                counts["results_stubbed"] += 1
+                counts["images_stubbed"] = images = images_in(data[start:end])
+                counts["results_stubbed"] = not images or b"[Trimmed: ~" in stub
         return edits, counts
 
     def _wanted(self, at: int, parent: bytes | None) -> Wanted:
@@ -293,20 +301,16 @@ class Writer:
         return cost if cost <= self.index.cost[at] else "it grew"
 
     def _has_links(self, at: int, record: Record, parent: int | None) -> bool:
+        links = self.links
         side = LANE if (record.isSidechain is True) != self.index.of_side_chains else 0
-        uuid = key_of(record.uuid) ^ side if record.uuid else 0
-        stated = record.parentUuid
-        above = NO_PARENT if stated is None else key_of(stated) ^ side if stated else 0
-        wanted = self.links.parent[at]
-        if parent is not None:
-            wanted = key_of(self._uuid(parent)) ^ side if parent >= 0 else NO_PARENT
-        message = record.message.id if record.message is not None else None
-        owner = record.sourceToolAssistantUUID
-        return (uuid, above, key_of(message or ""), key_of(owner or "")) == (
-            self.links.uuid[at],
-            wanted,
-            self.links.message[at],
-            self.links.owner[at],
+        stated, message = record.parentUuid, record.message
+        above = NO_PARENT if stated is None else hash(stated) ^ side if stated else 0
+        wanted = links.parent[at] if parent is None else self.plan.key_for(at, parent)
+        return (
+            above == wanted
+            and (hash(record.uuid) ^ side if record.uuid else 0) == links.uuid[at]
+            and (message is None or hash(message.id or "") == links.message[at])
+            and hash(record.sourceToolAssistantUUID or "") == links.owner[at]
         )
 
 
