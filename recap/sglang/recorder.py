@@ -225,7 +225,8 @@ class Recorder:
         self, batch: Any, requests: Sequence[Any], tracks: Sequence[Track | None]
     ) -> None:
         places: dict[int, int] = {}
-        if any(track is not None for track in tracks):
+        # With speculative decoding there may be no lengths; its steps keep no rows anyway.
+        if batch.seq_lens_cpu is not None and any(track is not None for track in tracks):
             lengths = batch.seq_lens_cpu.tolist()
             for request, track, length in zip(requests, tracks, lengths, strict=True):
                 if track is None or track.sample is None or track.part is None:

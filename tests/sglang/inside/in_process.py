@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class InProcess:
     """A runner whose hooks are applied as in a worker."""
 
-    def __init__(self, model: Path) -> None:
+    def __init__(self, model: Path, *, context: int = 1024, config: str = '{"rows": 16}') -> None:
         from sglang.benchmark import one_batch
         from sglang.srt.plugins.hook_registry import HookRegistry
         from sglang.srt.server_args import PortArgs, prepare_server_args
@@ -31,8 +31,8 @@ class InProcess:
             [
                 *("--model-path", str(model), "--device", "cpu", "--dtype", "float32"),
                 *("--attention-backend", "recap:torch_native", "--max-total-tokens", "4096"),
-                *("--context-length", "1024", "--max-running-requests", "4"),
-                *("--recap-config", '{"rows": 16}'),
+                *("--context-length", str(context), "--max-running-requests", "4"),
+                *("--recap-config", config),
             ]
         )
         plugin.start("scheduler")
