@@ -279,9 +279,10 @@ def main() -> None:
     if given.child:
         print(json.dumps(asdict(child(folder, given.child))))
         return
-    done = json.loads(RESULT.read_text()) if RESULT.exists() else {}
     for part in given.only:
-        done[part] = [asdict(row) for row in PARTS[part](folder, given.runs)]
+        rows = [asdict(row) for row in PARTS[part](folder, given.runs)]
+        done = json.loads(RESULT.read_text()) if RESULT.exists() else {}
+        done[part] = rows
         print(part, *done[part], sep="\n")
         done["where"] = {
             "platform": platform.platform(),
