@@ -213,7 +213,7 @@ class Session:
         if keep:
             self._past.served_chars = done.report.prompt_chars
             self._has_selected = visit.step.action == "select"
-            self._submit(messages, dialect, done.known)
+            self._submit(messages, transcript.dialect, done.known)
         if self.failure is not None and keep:
             notes = {**done.report.notes, "not-saved": 1}
             done = replace(done, report=replace(done.report, notes=notes))
