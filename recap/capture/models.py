@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from importlib import util
@@ -36,6 +37,9 @@ WEIGHTS, CONFIG = "model.safetensors", "config.json"
 TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
 FILES = (CONFIG, TOKENIZER, TOKENIZER_CONFIG, WEIGHTS)
 """All that ``install`` writes beside the manifest, and all that ``remove`` ever takes away."""
+
+WORK_PREFIX = ".work-"
+"""Begins the names of folders that an installation works in."""
 
 MOST_CONFIG_BYTES = 1 << 24
 PIECE_BYTES = 1 << 20
@@ -144,6 +148,18 @@ def damage(model: InstalledModel, report: Report = lambda _: None) -> str:
         except OSError as err:
             return f"{name}: {err.strerror}"
     return ""
+
+
+def leftovers(folder: Path) -> list[Path]:
+    """Return what runs that were killed left in a models folder, and one that is at work."""
+    return sorted(folder.glob(f"{WORK_PREFIX}*"))
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what runs that were killed left behind, once none is at work."""
+    with locked(folder, lambda _: None):
+        for path in leftovers(folder):
+            shutil.rmtree(path)
 
 
 def remove(model: InstalledModel) -> tuple[str, ...]:
@@ -266,8 +282,6 @@ def _json_object(path: Path) -> dict[str, Any]:
             raise InputError(f"{path.name} is too large")
     try:
         content = json.loads(read_file(path))
-    except InputError as err:
-        raise InputError(f"{path.name}: no such file") from err
     except (ValueError, RecursionError) as err:
         raise InputError(f"{path.name} is no JSON") from err
     if not isinstance(content, dict):

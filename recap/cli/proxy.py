@@ -18,9 +18,11 @@ from recap.capture.models import (
     PACKAGES_COMMAND,
     all_installed,
     damage,
+    leftovers,
     models_folder,
     read_manifest,
     remove,
+    remove_leftovers,
     resolve,
 )
 from recap.cli.command import CommandGroup
@@ -106,22 +108,27 @@ def status_command(as_json: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Remove nothing, say what would be removed.")
 def remove_command(yes: bool, dry_run: bool) -> None:
     """Remove what `recap proxy install` made, and nothing else."""
-    models = all_installed(models_folder(os.environ))
-    if not models:
-        say(f"nothing is installed in {models_folder(os.environ)}")
+    folder = models_folder(os.environ)
+    models, left = all_installed(folder), leftovers(folder)
+    if not models and not left:
+        say(f"nothing is installed in {folder}")
         return
     for model in models:
         say(f"{model.name}, {_size(model)}", f"  {model.folder}")
+    if left:
+        say("what an interrupted installation left", *(f"  {path}" for path in left))
     if dry_run:
-        say(f"{counted(len(models), 'model')} would be removed (dry run)")
+        say("would be removed (dry run)")
         return
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError("nothing was removed; give --yes to remove it without being asked")
         click.confirm("remove?", abort=True, err=True)
     for model in models:
-        if left := remove(model):
-            remark(f"{shown_path(model.folder)} stays, with {', '.join(left)}: not Recap's")
+        if others := remove(model):
+            remark(f"{shown_path(model.folder)} stays, with {', '.join(others)}: not Recap's")
+    if left:
+        remove_leftovers(folder)
     say(Line("removed", "good"))
 
 

