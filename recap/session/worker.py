@@ -284,13 +284,13 @@ class Worker:
         return child
 
     def _recover(self, task: _Task) -> None:
-        """Put a job back whose process is gone; it waits until another one is submitted."""
+        """Put a job back whose process is gone; alone it waits until one is submitted again."""
         self._stop()
         with self._changed:
             if self._is_killed:
                 return
             self._crashes[task.name] = self._crashes.get(task.name, 0) + 1
-            self._is_paused = not self._is_closed
+            self._is_paused = not (self._is_closed or self._queue)
             if task.is_cancelled:
                 self._count(restarts=1, cancelled=1)
             elif self._crashes[task.name] >= self._attempts:

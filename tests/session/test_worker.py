@@ -125,6 +125,17 @@ def test_a_session_that_always_ends_the_process_is_given_up(tmp_path: Path) -> N
         assert worker.progress().restarts == 2
 
 
+def test_a_session_submitted_before_the_end_is_noticed_does_not_wait(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store, Worker(observer=SLOW) as worker:
+        worker.submit(job(store.folder), MESSAGES)
+        pid = until(lambda: worker.progress().turns_done and worker.progress().pid)
+        worker.submit(job(store.folder, "other"), MESSAGES)
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: worker.progress().done == 2)
+        assert worker.progress().restarts == 1
+        assert known(store).settled == whole()
+
+
 def test_the_queue_is_bounded_and_holds_the_newest_state_of_each(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store, Worker(observer=SLOW, queue=3) as worker:
         worker.submit(job(store.folder, "first"), MESSAGES)
