@@ -5,7 +5,11 @@
     pytest bench/kernels -o python_files='bench_*.py' -o python_functions='bench_*'
 
 Processor time of one thread, least of several runs; what is compared runs in turn, in one process. The
-limit is ``torch.mm`` of a tile of 256 x 1024 x D, in float32. No figure is printed before every backend
+limit is ``torch.mm`` of a tile of 256 x 1024 x D, in float32; where the processor multiplies bfloat16
+itself, a bfloat16 layer is also held against ``torch.mm`` in bfloat16. "most" is how many times faster
+than each peer a call could be that took no longer than the product: the bound of any speed-up here.
+Two threads are compared by the clock, so their figures want a quiet machine, and memory by Linux's own
+count. No figure is printed before every backend
 has come within 1e-6 of the float64 reference on a smaller layer of the same kind. For kvpress 0.5.5 make
 an environment of its own: ``pip install kvpress==0.5.5 "transformers<5.3"`` and this package.
 """
@@ -13,9 +17,12 @@ an environment of its own: ``pip install kvpress==0.5.5 "transformers<5.3"`` and
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import math
+import os
 import platform
+import re
 import sys
 import time
 from dataclasses import asdict, dataclass
@@ -38,6 +45,7 @@ RESULT = Path(__file__).parents[1] / "results" / "kernels_cpu.json"
 RUNS = 11
 BLOCKS = 100
 TILE = (256, 1024)
+THREADS = 2
 ERROR_LIMIT = 1e-6
 
 
@@ -131,9 +139,11 @@ def contenders(layer: Layer) -> dict[str, Callable[[], object]]:
     return found
 
 
-def gemm(width: int) -> tuple[Callable[[], object], int]:
+def gemm(width: int, dtype: str = "float32") -> tuple[Callable[[], object], int]:
     """Return torch's product of a tile, several times over, and its operations."""
-    a, b, out = torch.randn(TILE[0], width), torch.randn(width, TILE[1]), torch.empty(TILE)
+    kind = getattr(torch, dtype)
+    a, b = torch.randn(TILE[0], width).to(kind), torch.randn(width, TILE[1]).to(kind)
+    out = torch.empty(TILE, dtype=kind)
     times = 4_000_000_000 // (2 * TILE[0] * TILE[1] * width)
 
     def run() -> None:
@@ -156,17 +166,63 @@ def kvpress_scores(layer: Layer) -> Callable[[], object]:
     return lambda: SnapKVPress.compute_window_attention(*arguments).mean(dim=-2)
 
 
-def least_seconds(calls: dict[str, Callable[[], object]], runs: int) -> dict[str, float]:
-    """Return the least processor time of each, all taking turns."""
+def least_seconds(
+    calls: dict[str, Callable[[], object]],
+    runs: int,
+    clock: Callable[[], float] = time.process_time,
+) -> dict[str, float]:
+    """Return the least time of each, all taking turns."""
     best = dict.fromkeys(calls, math.inf)
     for call in calls.values():
         call()
     for _ in range(runs):
         for name, call in calls.items():
-            start = time.process_time()
+            start = clock()
             call()
-            best[name] = min(best[name], time.process_time() - start)
+            best[name] = min(best[name], clock() - start)
     return best
+
+
+def scaling(layer: Layer, runs: int) -> dict[str, Any]:
+    """Return wall time without LSE on one thread and on several, and whether the bits are equal."""
+
+    def on(threads: int) -> Callable[[], Any]:
+        def run() -> Any:
+            torch.set_num_threads(threads)
+            try:
+                return attn_stats(layer.q, layer.k, layer.plan, backend="cpu")
+            finally:
+                torch.set_num_threads(1)
+
+        return run
+
+    alone, together = on(1), on(THREADS)
+    one, several = alone(), together()
+    seconds = least_seconds({"one": alone, "several": together}, runs, time.perf_counter)
+    return {
+        "threads": THREADS,
+        "wall_seconds": [seconds["one"], seconds["several"]],
+        "speed_up": seconds["one"] / seconds["several"],
+        "same_bits": torch.equal(one.rho, several.rho) and torch.equal(one.lse, several.lse),
+        "load": os.getloadavg()[0],
+    }
+
+
+def extra_megabytes(call: Callable[[], object]) -> float | None:
+    """Return by how much a call raises the process's memory at its peak; None where unknown."""
+    reset, status = Path("/proc/self/clear_refs"), Path("/proc/self/status")
+    if not os.access(reset, os.W_OK):
+        return None
+    call()
+    ctypes.CDLL(None).malloc_trim(0)  # what an earlier call freed would hide what this one takes
+
+    def kilobytes(field: str) -> int:
+        return int(status.read_text().split(f"{field}:")[1].split()[0])
+
+    reset.write_text("5")
+    before = kilobytes("VmRSS")
+    call()
+    return (kilobytes("VmHWM") - before) / 1e3
 
 
 def worst_error(shape: Shape) -> float:
@@ -191,15 +247,32 @@ def row_of(shape: Shape, runs: int, *, with_kvpress: bool) -> dict[str, Any]:
     if with_kvpress:
         calls["kvpress"] = kvpress_scores(layer)
     product, operations = gemm(shape.width)
-    seconds = least_seconds({**calls, "gemm": product}, runs)
-    peak = operations / seconds.pop("gemm")
-    return {
+    gemms = {"gemm": product}
+    if multiplies_bfloat16() and shape.dtype == "bfloat16":
+        gemms["own gemm"], _ = gemm(shape.width, shape.dtype)
+    seconds = least_seconds({**calls, **gemms}, runs)
+    peaks = {name: operations / seconds.pop(name) for name in gemms}
+    peak, peers = peaks["gemm"], [name for name in seconds if not name.startswith("cpu")]
+    row = {
         "shape": asdict(shape),
         "error": worst_error(shape),
         "gemm_gflops": peak / 1e9,
         "seconds": seconds,
         "share_of_gemm": {name: shape.flops / took / peak for name, took in seconds.items()},
+        "most": {name: seconds[name] * peak / shape.flops for name in peers},
+        "extra_megabytes": {name: extra_megabytes(call) for name, call in calls.items()},
     }
+    if "own gemm" in peaks:
+        own = peaks["own gemm"]
+        row["own_gemm_gflops"] = own / 1e9
+        row["share_of_own_gemm"] = {name: shape.flops / t / own for name, t in seconds.items()}
+    return row | ({"scaling": scaling(layer, runs)} if "cpu, no lse" in calls else {})
+
+
+def multiplies_bfloat16() -> bool:
+    """Return whether the processor has instructions for products of bfloat16, by Linux's word."""
+    path = Path("/proc/cpuinfo")
+    return path.exists() and bool(re.search(r"\b(avx512_bf16|amx_bf16|bf16)\b", path.read_text()))
 
 
 def table(rows: list[dict[str, Any]]) -> str:
@@ -211,8 +284,18 @@ def table(rows: list[dict[str, Any]]) -> str:
         ours = row["seconds"].get("cpu, no lse", math.nan)
         for name, took in row["seconds"].items():
             share, ratio = row["share_of_gemm"][name], took / ours
+            line = f"  {name:22} {took * 1e3:9.2f} ms {share:6.1%} of gemm {ratio:6.2f} x ours"
+            if own := row.get("share_of_own_gemm"):
+                line += f" {own[name]:6.1%} of its own gemm"
+            if name in row["most"]:
+                line += f" (at most {row['most'][name]:.2f})"
+            if (extra := row["extra_megabytes"][name]) is not None:
+                line += f" {extra:7.1f} MB"
+            lines.append(line)
+        if found := row.get("scaling"):
+            bits = "same bits" if found["same_bits"] else "OTHER BITS"
             lines.append(
-                f"  {name:22} {took * 1e3:9.2f} ms {share:6.1%} of gemm {ratio:6.2f} x ours"
+                f"  {found['threads']} threads: {found['speed_up']:.2f} x by the clock, {bits}"
             )
     return "\n".join(lines)
 
@@ -234,6 +317,7 @@ def main() -> int:
     )
     parser.add_argument("--kvpress", action="store_true")
     parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args()
     torch.set_num_threads(1)
     errors = {str(shape): worst_error(shape) for shape in SHAPES}
@@ -245,13 +329,15 @@ def main() -> int:
         "commit": commit(),
         "processor": processor(),
         "isa": info().cpu_isa,
+        "isas": info().cpu_isas,
+        "bfloat16_products": multiplies_bfloat16(),
         "python": platform.python_version(),
         "torch": version_of("torch"),
         "gpu": gpu() or "not run on a GPU",
         "kvpress": version_of("kvpress") if options.kvpress else "",
         "runs": options.runs,
     }
-    RESULT.write_text(json.dumps({**context, "rows": rows}, indent=1) + "\n")
+    options.out.write_text(json.dumps({**context, "rows": rows}, indent=1) + "\n")
     print(context, table(rows), sep="\n")
     return 0
 

@@ -210,6 +210,8 @@ def targets(rows: list[Row]) -> list[dict[str, Any]]:
     checks = []
     for shape in dict.fromkeys(row.shape for row in rows):
         us = {row.what: row.times.p50 for row in rows if row.shape == shape}
+        beside = {row.what: row.extra_bytes for row in rows if row.shape == shape}
+        results = 4 * (shape.tokens + shape.rows * shape.heads + BLOCKS * BLOCKS)
         ours, least = us["ours, LSE given"], next(r for r in rows if r.shape == shape).floor_us
         wanted = [
             ("share of the roofline", least / ours, 0.75 if shape.rows <= 16 else 0.55, True),
@@ -219,6 +221,9 @@ def targets(rows: list[Row]) -> list[dict[str, Any]]:
             ("no LSE over LSE given", us["ours, no LSE"] / ours, 2.1, False),
             ("with mass over without", us["ours, LSE given, mass"] / ours, 1.5, False),
             ("finalize, us", us["finalize, triton"], 30, False),
+            ("workspace, MB", max(
+                beside[what] - results for what in ("ours, no LSE", "ours, LSE given, mass")
+            ) / 1e6, 8, False),
         ]  # fmt: skip
         for what, value, limit, at_least in wanted:
             met = value >= limit if at_least else value <= limit

@@ -26,7 +26,7 @@ step() {
   echo "== $name"
   timeout "$limit" "$@" >"$log/$name" 2>&1
   status=$?
-  tail -n 15 "$log/$name"
+  tail -n 45 "$log/$name"
   [ "$status" = 0 ] || failed=1
   steps+=("{\"step\": \"$name\", \"status\": $status, \"seconds\": $((SECONDS - began))}")
 }
@@ -52,7 +52,9 @@ else
     sanitize memcheck "${cases[@]}" -k "$few"
     sanitize racecheck "${cases[@]}" -k "$few"
   fi
-  step benchmark 180 "$python" -m bench.kernels.bench_gpu --out "$results/gpu.json"
+  step benchmark 160 "$python" -m bench.kernels.bench_gpu --out "$results/gpu.json"
+  # Its processor may have bfloat16 products, which decide about a CPU kernel with dot instructions.
+  step processor 30 "$python" -m bench.kernels.bench_attn_stats --runs 2 --out "$results/gpu_machine_cpu.json"
   mkdir -p "$results"
   printf '{"steps": [%s]}\n' "$(IFS=,; echo "${steps[*]}")" >"$results/gpu_steps.json"
 fi

@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import triton
-
 from recap_kernels.triton.configs import column_shape
 
 if TYPE_CHECKING:
@@ -60,10 +58,10 @@ def workspace(call: AttnCall) -> Workspace:
         ValueError: No kernel for the plan's tiles.
     """
     plan, (rows, heads, _), kv_heads = call.plan, call.q.shape, call.k.shape[1]
-    parts = triton.cdiv(plan.kv_len, CHUNK)
+    parts = _pieces(plan.kv_len, CHUNK)
     part_bytes = rows * heads * 2 * FLOAT
-    chunk = CHUNK * triton.cdiv(parts, max(1, LSE_BYTES // part_bytes))
-    lse_bytes = 0 if call.lse is not None else triton.cdiv(plan.kv_len, chunk) * part_bytes
+    chunk = CHUNK * _pieces(parts, max(1, LSE_BYTES // part_bytes))
+    lse_bytes = 0 if call.lse is not None else _pieces(plan.kv_len, chunk) * part_bytes
 
     head_bytes = plan.kv_len * FLOAT
     at_once = _share(kv_heads, COLUMN_BYTES // head_bytes)
@@ -80,6 +78,11 @@ def workspace(call: AttnCall) -> Workspace:
     return Workspace(chunk, at_once, tiles, entries, lse_bytes, column_bytes)
 
 
+def _pieces(count: int, size: int) -> int:
+    """Return how many pieces of ``size`` hold ``count``."""
+    return -(-count // size)
+
+
 def _share(count: int, most: int) -> int:
     """Return the size of equal parts of ``count``, none above ``most`` unless that is below 1."""
-    return triton.cdiv(count, triton.cdiv(count, max(1, most)))
+    return _pieces(count, _pieces(count, max(1, most)))

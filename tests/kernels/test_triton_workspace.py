@@ -60,7 +60,7 @@ def test_a_layer_takes_less_than_eight_megabytes(
     assert workspace.workspace(replace(call, mass=None)).bytes <= workspace.LIMIT
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(
     kv_heads=st.integers(1, 40),
     group=st.integers(1, 20),
