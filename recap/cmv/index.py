@@ -11,7 +11,7 @@ from recap.cmv.contents import ATTACHMENT, BLOCKS, COPY, LONG, PROGRESS, SCAN, S
 from recap.cmv.places import Finder
 from recap.cmv.records import ABSENT, FAILURES, Record, decode_record, loose_record, text_of
 from recap.transcript.claude_lines import DECODER, compaction_of
-from recap.transcript.lines import split_lines
+from recap.transcript.lines import parse, split_lines
 from recap.transcript.links import ASSISTANT, LINK, NO_PARENT, SYSTEM, USER, Links
 from recap.transcript.model import decode
 
@@ -180,7 +180,9 @@ class Index:
         )
         if record.subtype == "compact_boundary" and kind == SYSTEM:
             at = self._flushed + len(self._rows) - 1
-            self.links.compactions[at] = compaction_of(DECODER.decode(data))
+            line = parse(data, DECODER).value
+            if line is not None:
+                self.links.compactions[at] = compaction_of(line)
         if len(self._rows) == _BATCH:
             self._flush()
         return NODE

@@ -70,7 +70,6 @@ _RECORD = msgspec.json.Decoder(Record)
 _RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 _BLOCK = msgspec.json.Decoder(Block)
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Any)
 
 FAILURES = (msgspec.DecodeError, RecursionError)
 
@@ -146,7 +145,7 @@ def _filled(struct: Any, fields: dict[str, msgspec.Raw]) -> Any:
         if kind == "msgspec.Raw":
             setattr(struct, key, raw)
         elif kind in _SCALARS:
-            value = _ANY.decode(raw)
+            value = decode(bytes(raw))
             if value is None or isinstance(value, _SCALARS[kind]):
                 setattr(struct, key, value)
     return struct

@@ -19,7 +19,7 @@ from recap.cmv.contents import ASSISTANT, TEXT, USER
 from recap.cmv.index import Index
 from recap.cmv.options import TrimOptions
 from recap.cmv.plan import DROPPED, Plan
-from recap.cmv.report import TrimReport
+from recap.cmv.report import COUNTS, TrimReport
 from recap.cmv.writing import Writer, Written
 from recap.errors import InputError, InvalidContextError, UsageError, shown_path
 from recap.transcript.sources import CHUNK_BYTES, open_source
@@ -134,7 +134,7 @@ def _report(plan: Plan, writer: Writer, written: Written) -> TrimReport:
         sha256=written.sha256,
         versions=tuple(index.versions),
         agents=tuple(index.agents),
-        counts=dict(counts),
+        counts={name: int(counts[name]) for name in COUNTS},
     )
 
 
@@ -145,7 +145,7 @@ def _check_out(source: Path, out: Path) -> int:
         if out.exists() and os.path.samestat(status, out.stat()):
             raise UsageError(f"{shown_path(out)} is the session itself, which is never changed")
         if stat.S_ISREG(status.st_mode):
-            return status.st_mode & 0o777 | stat.S_IRUSR | stat.S_IWUSR
+            return stat.S_IMODE(status.st_mode) & 0o777
     return PRIVATE
 
 
