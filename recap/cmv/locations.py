@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
-from recap.errors import InputError
+from recap.errors import InputError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,6 +22,10 @@ LOOKED_INTO = 200
 """Newest sessions whose head is read to find one of the current folder."""
 
 HEAD_BYTES = 1 << 16
+LEAST_PREFIX = 4
+LISTED = 5
+"""Characters of an id that name a session; sessions that an error lists."""
+
 _ODD = re.compile("[^A-Za-z0-9]")
 
 
@@ -99,6 +103,27 @@ def newest_session(home: Path, environ: Mapping[str, str], folder: Path) -> Foun
     found.sort(reverse=True)
     own = (each for each in found[:LOOKED_INTO] if _is_of(each.path, folder))
     return next(own, found[0])
+
+
+def find_session(name: str, home: Path, environ: Mapping[str, str]) -> Path:
+    """Return the session that a file, a client's id or the beginning of one names.
+
+    Raises:
+        InputError: There is none, or several.
+    """
+    path = type(home)(name)
+    if "\0" not in name and path.exists():
+        return path
+    found = [each for location in LOCATIONS for each in session_files(location, home, environ)]
+    named = [each.path for each in found if each.path.stem.endswith(name)]
+    begun = [each.path for each in found if each.path.stem.startswith(name)]
+    for fitting in (named, begun) if len(name) >= LEAST_PREFIX else ():
+        if len(fitting) == 1:
+            return fitting[0]
+        if fitting:
+            listed = ", ".join(str(each) for each in sorted(fitting)[:LISTED])
+            raise InputError(f"{shown(name)} could be {listed}; give the file")
+    raise InputError(f"there is no session {shown(name)}; `recap sessions --all` lists them")
 
 
 def _is_of(path: Path, folder: Path) -> bool:

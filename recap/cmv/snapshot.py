@@ -48,11 +48,19 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """What people call a snapshot: its name, a description, tags."""
+    """What people call a snapshot: its name, a description, tags. Checked when it is made.
+
+    Raises:
+        UsageError: The name or a tag cannot be given.
+    """
 
     name: str
     description: str = ""
     tags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in (self.name, *self.tags):
+            check_name(name)
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -82,13 +90,10 @@ def take(store: Store, seen: Seen, labels: Labels) -> SnapshotRow:
         The snapshot. Its parent is the one whose branch the session is, if it is one.
 
     Raises:
-        UsageError: The name is taken, or none.
+        UsageError: The name is taken.
         InputError: The session was rewritten or replaced meanwhile.
         StoreError: It cannot be kept.
     """
-    check_name(labels.name)
-    for tag in labels.tags:
-        check_name(tag)
     history, facts = store.history, seen.facts
     if any(row.name == labels.name for row in history.snapshots()):
         raise UsageError(f"the name {labels.name!r} is taken, choose another")

@@ -181,13 +181,20 @@ class Lock:
             os.fchmod(self._descriptor, FILE_MODE)
         except OSError as err:
             raise StoreError(f"cannot write {path.parent} ({err.strerror})") from err
+        self._path = path
         try:
-            self._acquire(fcntl.LOCK_EX if is_exclusive else fcntl.LOCK_SH, path, seconds)
+            self.change(is_exclusive=is_exclusive, seconds=seconds)
         except StoreError:
             self.release()
             raise
 
-    def _acquire(self, kind: int, path: Path, seconds: float) -> None:
+    def change(self, *, is_exclusive: bool, seconds: float = LOCK_SECONDS) -> None:
+        """Make a shared lock exclusive, or the other way round.
+
+        Raises:
+            StoreError: Somebody else holds it for too long.
+        """
+        kind = fcntl.LOCK_EX if is_exclusive else fcntl.LOCK_SH
         deadline = time.monotonic() + seconds
         while True:
             try:
@@ -196,7 +203,8 @@ class Lock:
             except BlockingIOError:
                 if time.monotonic() >= deadline:
                     raise StoreError(
-                        f"the store {path.parent} is in use by another process; end it and try again"
+                        f"the store {self._path.parent} is in use by another process; end it and try "
+                        f"again"
                     ) from None
             time.sleep(0.01)
 

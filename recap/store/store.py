@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from recap.errors import UsageError
@@ -18,7 +19,7 @@ from recap.store.opening import hold, judged_secret
 from recap.store.rows import KEY_BYTES, check_bytes, check_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
     from sqlite3 import Connection
     from types import TracebackType
@@ -91,6 +92,19 @@ class Store:
     def folder(self) -> Path:
         """The folder of the store."""
         return self._place.folder
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Hold the store for this process alone for the length of a block.
+
+        Raises:
+            StoreError: Another process has it open for too long.
+        """
+        try:
+            self._lock.change(is_exclusive=True)
+            yield
+        finally:  # a change that fails may have lost the shared lock
+            self._lock.change(is_exclusive=False)
 
     def verify(self) -> tuple[Fault, ...]:
         """Return what is wrong with the store, see ``recap.store.verify.verify``."""

@@ -1,0 +1,168 @@
+"""What the commands about snapshots and branches share: the store, names, JSON, lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from recap.cli.output import byte_size, counted, remark
+from recap.cmv.locations import find_session, newest_session
+from recap.errors import InputError, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from recap.cli.state import State
+    from recap.cmv.branch import Branch
+    from recap.cmv.homes import Homes
+    from recap.store import BranchRow, SnapshotRow, Store
+    from recap.transcript.model import Json
+
+
+@contextmanager
+def opened_store(state: State) -> Iterator[Store]:
+    """Open a store that is there; StoreError says how one is made."""
+    if not state.is_made:
+        raise StoreError(
+            f"there is no store in {state.place}; `recap snapshot NAME --latest` makes one"
+        )
+    with state.opened() as store:
+        yield store
+
+
+def homes() -> Homes:
+    """Return where the agents of the person keep their sessions."""
+    from recap.cmv.homes import Homes
+
+    return Homes(Path.home(), os.environ)
+
+
+def named_session(name: str | None, latest: bool) -> Path:
+    """Return the session that --session or --latest names; UsageError for none or two."""
+    if (name is None) != latest:
+        raise click.UsageError(
+            "give one of --session (a file or an id) and --latest", click.get_current_context()
+        )
+    if name is not None:
+        return find_session(name, Path.home(), os.environ)
+    newest = newest_session(Path.home(), os.environ, Path.cwd())
+    remark(f"--latest takes {newest.path} ({newest.agent})")
+    return newest.path
+
+
+def snapshot_json(row: SnapshotRow) -> dict[str, Json]:
+    """Return a snapshot as the object that ``--json`` prints; its keys are stable."""
+    sides = [side for side in row.sides if not side.name.startswith(".recap/")]
+    return {
+        "id": row.id,
+        "name": row.name,
+        "description": row.description,
+        "tags": list(row.tags),
+        "created": stamp(row.created),
+        "agent": row.agent,
+        "session": row.session,
+        "project": row.project,
+        "client_versions": list(row.versions),
+        "sha256": row.sha256.hex(),
+        "bytes": row.size,
+        "lines": row.lines,
+        "messages": dict(row.messages),
+        "parent": row.parent,
+        "captured_while_active": row.is_active,
+        "graph_revision": row.graph_rev,
+        "side_files": [
+            {"name": side.name, "bytes": side.size, "sha256": side.sha256.hex()} for side in sides
+        ],
+    }
+
+
+def branch_json(row: BranchRow) -> dict[str, Json]:
+    """Return a branch as the object that ``--json`` prints; its keys are stable."""
+    return {
+        "id": row.id,
+        "name": row.name,
+        "snapshot": row.snapshot,
+        "session": row.session,
+        "created": stamp(row.created),
+        "options": options_of(row),
+        "sha256": row.sha256.hex(),
+    }
+
+
+def options_of(row: BranchRow) -> Json:
+    """Return how a branch was made; None where that cannot be read."""
+    try:
+        return json.loads(row.options) if row.options else None
+    except ValueError:
+        return None
+
+
+def made_json(made: Branch, *, is_written: bool) -> dict[str, Json]:
+    """Return a branch that was made, or would be, as JSON."""
+    report: Json = made.report.to_json() if made.report else None
+    return {
+        "written": is_written,
+        "branch": branch_json(made.row) if is_written else None,
+        "path": str(made.path),
+        "project": made.project,
+        "side_files": made.files,
+        "resume": made.resume_line or None,
+        "trim": report,
+    }
+
+
+def made_lines(made: Branch, *, is_written: bool) -> list[str]:
+    """Return what a person is told of a branch."""
+    verb = "branch" if is_written else "would write"
+    lines = [f"{verb}  {made.path}"]
+    if made.report is not None:
+        report = made.report
+        before, after = report.active_chars_before, report.active_chars_after
+        lines.append(f"trimmed  {before:,} -> {after:,} characters to send")
+    if made.files:
+        lines.append(f"beside it  {counted(made.files, 'file')}")
+    if is_written and made.resume_line:
+        lines.append(f"go on with  {made.resume_line}")
+    return lines
+
+
+def launch(made: Branch) -> int:
+    """Start the agent on a branch, and return its exit status."""
+    folder = made.project if made.project and Path(made.project).is_dir() else None
+    if not made.resume:
+        raise InputError("it is not known how this agent is started on a session")
+    try:
+        return subprocess.call(made.resume, cwd=folder)
+    except OSError as err:
+        raise InputError(
+            f"cannot start {made.resume[0]} ({err.strerror}); go on with: {made.resume_line}"
+        ) from err
+
+
+def sizes(row: SnapshotRow) -> str:
+    """Return how large a snapshot is."""
+    messages = sum(count for kind, count in row.messages if kind != "sidechain")
+    return f"{byte_size(row.size)}, {counted(messages, 'message')}"
+
+
+def stamp(seconds: float) -> str:
+    """Return a time as JSON has it: UTC, to the second."""
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    except (OverflowError, ValueError, OSError):
+        return ""
+
+
+def local_time(seconds: float) -> str:
+    """Return a time as a person reads it."""
+    try:
+        return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}"
+    except (OverflowError, ValueError, OSError):
+        return "?"
