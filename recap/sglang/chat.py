@@ -44,11 +44,12 @@ def convert(
     messages = request.messages
     headers = {} if raw_request is None else raw_request.headers
     asked = front.prepare(request, headers, compat.served_model(serving.tokenizer_manager))
+    is_ours = request.messages is not messages
     with noted() as calls:
         try:
             adapted, request = original(serving, request, raw_request)
         except Exception:
-            if request.messages is messages:
+            if not is_ours:
                 raise
             front.restore(request, messages, asked)
             asked = None

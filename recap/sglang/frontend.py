@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import finalize
 
 from recap.capture.spans import SpanError
-from recap.recognise import Recognised, recognise
+from recap.recognise import MODE_HEADER, Recognised, recognise
 from recap.sglang import compaction
 from recap.sglang.caller import BadTenantError, Caller, caller_of, tenant_of
 from recap.sglang.counts import Counts
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
-PATIENCE = 2.0
+PATIENCE = 0.5
 """Seconds that a request waits for another one of its session."""
 
 Headers: TypeAlias = "Mapping[str, str]"
@@ -216,6 +216,8 @@ class Frontend:
         if (request.n or 1) > 1:
             raise NotAttributable("several-answers")
         caller = self._caller(request, headers)
+        if caller.headers.get(MODE_HEADER, "").strip().lower() == "off":
+            raise NotAttributable("off")
         items = [_plain(message) for message in request.messages]
         key = _key(items, caller)
         if not key.root:
@@ -249,7 +251,7 @@ class Frontend:
 
     def _known(self, request: Any, items: Items, live: Live, caller: Caller) -> Asked:
         transcript = live.read(items)
-        live.take_results()
+        live.take_results(is_judged=self.options.settings.mode in compaction.COMPACTING)
         known = live.observe(transcript)
         items, short = live.items, None
         if live.id:
@@ -261,6 +263,8 @@ class Frontend:
         if short is not None and short.is_changed:
             served = short.items
             owner = [owner[at] if at >= 0 else NO_BLOCK for at in short.source]
+            if turn_item not in short.source:
+                raise NotAttributable("turn-changed")
             turn_item = short.source.index(turn_item)
         return Asked(
             live=live,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from recap.config import Settings
+    from recap.graph.observation import TurnObservation
     from recap.session.known import Known
     from recap.session.shelf import Shelf
     from recap.sglang.rendering import Items
@@ -74,6 +75,16 @@ class Arrived:
     usage: Usage
     at: float
 
+    @property
+    def observation(self) -> TurnObservation | None:
+        """What was measured."""
+        return None if self.result is None else self.result.observation
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Which answer of the session it is: several of one place are answers to one request."""
+        return self.seed, len(self.items)
+
 
 @dataclass(slots=True, eq=False)
 class Live:
@@ -119,24 +130,29 @@ class Live:
         self.size = OVERHEAD + MEMORY_FACTOR * len(msgspec.json.encode(self.items))
         return self._list.read(self.items, DIALECT)
 
-    def take_results(self) -> None:
-        """Take what arrived since the last request; ``items`` are those of this one."""
-        waiting = [self.arrived.popleft() for _ in range(len(self.arrived))]
-        for each in waiting:
-            if len(self.items) <= len(each.items):
-                self.arrived.append(each)  # a request sent again: the answer comes later
-            else:
-                self._take(each)
+    def take_results(self, *, is_judged: bool) -> None:
+        """Take what arrived since the last request; ``items`` are those of this one.
 
-    def _take(self, each: Arrived) -> None:
-        self.session.responded(each.usage, each.at)
-        observation = each.result.observation if each.result is not None else None
-        if observation is None or each.result is None:
+        Args:
+            is_judged: The boundary policy judges by what responses cached.
+        """
+        waiting = [self.arrived.popleft() for _ in range(len(self.arrived))]
+        ready = [each for each in waiting if len(each.items) < len(self.items)]
+        # A request sent again waits on, for the answer that the client goes on from.
+        self.arrived.extend(each for each in waiting if len(each.items) >= len(self.items))
+        answers = Counter(each.place for each in ready if each.observation is not None)
+        for each in ready:
+            if is_judged:
+                self.session.responded(each.usage, each.at)
+            self._take(each, is_only=answers[each.place] == 1)
+
+    def _take(self, each: Arrived, *, is_only: bool) -> None:
+        if each.result is None or each.observation is None:
             return
         size = len(each.items)
-        is_continued = self.items[:size] == each.items
+        is_continued = is_only and self.items[:size] == each.items
         is_answer = is_continued and self.items[size].get("role") == "assistant"
-        step = Step(observation, each.result.rows, size + 1 if is_answer else 0)
+        step = Step(each.observation, each.result.rows, size + 1 if is_answer else 0)
         self.turns.add(each.seed, step)
 
     def observe(self, transcript: Transcript) -> Known:

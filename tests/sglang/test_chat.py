@@ -113,7 +113,22 @@ def test_a_request_sent_again_leaves_its_results_waiting(start: Start) -> None:
     server.chat([user("hello")])
     assert len(only(server).arrived) == 2
     server.chat([user("hello"), assistant("yes"), user("again")])
-    assert list(only(server).graph.ids) == block_ids([user("hello"), assistant("yes")])
+    assert len(only(server).arrived) == 1
+    assert only(server).graph.turns == 1
+
+
+def test_of_two_answers_to_one_request_nobody_knows_which_one_the_client_kept(start: Start) -> None:
+    server = start()
+    messages = [user("hello"), assistant("yes"), user("again")]
+    server.chat(messages[:1])
+    server.dropped = "aborted"
+    server.chat(messages[:1])
+    server.dropped = ""
+    server.chat(messages)
+    assert list(only(server).graph.ids) == block_ids(messages[:2])
+    server.chat(messages)
+    server.chat([*messages, assistant("no"), user("stop")])
+    assert list(only(server).graph.ids) == block_ids(messages)
 
 
 def test_a_turn_taken_back_leaves_the_earlier_ones_measured(start: Start) -> None:
