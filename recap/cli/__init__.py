@@ -30,6 +30,7 @@ COMMANDS = {
     "observe": "Build the context graphs of sessions and keep them",
     "check": "Would the provider accept these messages, the client resume this log?",
     "trim": "A session without its dead weight, every word of it kept",
+    "sessions": "The sessions of all agents on this computer",
     "snapshot": "Keep a session as it is now, for good",
     "branch": "A new session that begins where a snapshot stands, trimmed or whole",
     "tree": "Snapshots and branches, and what came of what",

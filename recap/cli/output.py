@@ -94,7 +94,7 @@ def safe(text: str) -> str:
     Control characters (escape sequences, carriage returns), format characters (direction
     overrides, zero-width ones) and lone surrogates become U+FFFD; line breaks and tabs a space.
     """
-    if text.isascii() and text.isprintable():
+    if text.isprintable():
         return text
     return "".join(_harmless(character) for character in text)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recap.cli.command import Command
+from recap.cli.forking import fork_session
 from recap.cli.options import Session, json_option, session_path, source_of
 from recap.cli.output import (
     Element,
@@ -22,12 +23,14 @@ from recap.cli.output import (
     working,
 )
 from recap.cli.state import State, state_options
+from recap.cli.versions import named_session
 from recap.cli.writing import refuse_inputs
 from recap.errors import UsageError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from recap.cmv.branch import Wish
     from recap.cmv.options import TrimOptions
     from recap.cmv.report import TrimReport
 
@@ -112,10 +115,12 @@ def options_of(
     )
 
 
-@click.command("trim", cls=Command, example="recap trim --latest -o trimmed.jsonl --target 0.4")
+@click.command("trim", cls=Command, example="recap trim --latest\nrecap trim s.jsonl -o out.jsonl")
 @click.argument("session", required=False)
 @click.option("--latest", is_flag=True, help="Take the newest session found.")
-@click.option("-o", "--out", metavar="OUT", help="File to write.")
+@click.option("-o", "--out", metavar="OUT", help="Write this file, keep nothing in the store.")
+@click.option("-n", "name", metavar="NAME", help="Name of the snapshot; trim_DATE_TIME if absent.")
+@click.option("--launch", "is_launched", is_flag=True, help="Start the agent on the branch.")
 @click.option("--target", metavar="SHARE", help="Stub by importance until this share is gone.")
 @click.option("--graph", "graph_file", metavar="FILE", help="Graph written by observe.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, write nothing.")
@@ -125,7 +130,9 @@ def options_of(
 def command(
     session: str | None, latest: bool, out: str | None, dry_run: bool, as_json: bool, **given: Any
 ) -> None:
-    """Write a trimmed copy of a Claude Code session.
+    """Trim a Claude Code session: keep a snapshot of it and make a trimmed branch to go on with.
+
+    With -o the trimmed copy is that file, and nothing is kept.
 
     Texts of the conversation and tool requests stay word for word. Long results become stubs that say
     what was there and how to get it back; thinking of finished turns, usage, progress and copies of
@@ -134,8 +141,17 @@ def command(
     With --target results go in the order of their importance in the context graph per character, and
     only until that share of the context is gone.
     """
+    name, is_launched = given.pop("name"), given.pop("is_launched")
     if out is None and not dry_run:
-        raise UsageError("name the file to write with -o, or ask what would be done with --dry-run")
+        file = named_session(session, latest)
+        wish = _wish(file, **given)
+        fork_session(
+            file, name, wish, given["state"],
+            schema=SCHEMA, is_launched=is_launched, as_json=as_json,
+        )  # fmt: skip
+        return
+    if name is not None or is_launched:
+        raise UsageError("-n and --launch go with a branch: leave -o and --dry-run out")
     path = session_path(session, latest)
     if out is not None:
         refuse_inputs(Path(out), {"the session": path})
@@ -156,13 +172,30 @@ def _trimmed(
 ) -> TrimReport:
     from recap.cmv.trim import trim
 
-    share = None if target is None else _share(target)
-    if share is None and graph_file is not None:
-        raise UsageError("--graph goes with --target: without it every long result is stubbed")
-    importance = None if share is None else _importance(path, graph_file, state)
+    importance, share = _aim(path, target, graph_file, state)
     with working(f"trimming {path or 'standard input'}"):
         source = path if path is not None else source_of(None)
         return trim(source, out, options, importance=importance, target=share)
+
+
+def _wish(
+    path: Path, options: TrimOptions, target: str | None, graph_file: str | None, state: State
+) -> Wish:
+    from recap.cmv.branch import Wish
+
+    importance, share = _aim(path, target, graph_file, state)
+    return Wish(trim=options, importance=importance, target=share)
+
+
+def _aim(
+    path: Path | None, target: str | None, graph_file: str | None, state: State
+) -> tuple[dict[str, float] | None, float | None]:
+    """Return the importance of blocks and the share that is to go; neither without a target."""
+    if target is None:
+        if graph_file is not None:
+            raise UsageError("--graph goes with --target: without it every long result is stubbed")
+        return None, None
+    return _importance(path, graph_file, state), _share(target)
 
 
 def _share(text: str) -> float:

@@ -89,5 +89,7 @@ def short_ids(ids: Iterable[str]) -> dict[str, str]:
 
 
 def _shared(one: str, other: str) -> int:
-    pairs = zip(one, other, strict=False)
-    return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+    at = 0
+    while at < min(len(one), len(other)) and one[at] == other[at]:
+        at += 1
+    return at
