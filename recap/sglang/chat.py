@@ -6,10 +6,12 @@ import os
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from recap.errors import RecapError
 from recap.sglang import compat
 from recap.sglang.frontend import Frontend
 from recap.sglang.options import Options
 from recap.sglang.payload import KEY
+from recap.sglang.refused import RefusedError
 from recap.sglang.rendering import noted
 
 if TYPE_CHECKING:
@@ -80,8 +82,16 @@ def take_results(
 def serve(
     original: Callable[..., Any], server_args: Any, manager: Any, *args: Any, **kwargs: Any
 ) -> Any:
-    """Add the routes to a server that is about to listen."""
+    """Add the routes to a server that is about to listen.
+
+    Raises:
+        RefusedError: The store cannot be opened.
+    """
     from recap.sglang.routes import add_routes
 
-    add_routes(compat.http_app(), frontend(manager))
+    try:
+        front = frontend(manager)
+    except RecapError as err:
+        raise RefusedError(str(err)) from err
+    add_routes(compat.http_app(), front)
     return original(server_args, manager, *args, **kwargs)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from recap.blocks.segment import segment
+from recap.sglang import chat
+from recap.sglang.options import Options
+from recap.sglang.refused import RefusedError
 from recap.sglang.routes import graph_view, metrics, session_row, status
 from recap.transcript.lists import read_messages
 from tests.sglang.small_server import (
@@ -268,10 +272,6 @@ class Altering(SmallServer):
         return adapted, request
 
     def convert(self, request: ChatRequest, headers: Any) -> Any:
-        from types import SimpleNamespace
-
-        from recap.sglang import chat
-
         raw = SimpleNamespace(headers=headers)
         adapted, _ = chat.convert(Altering._convert, self, request, raw)
         return adapted
@@ -404,3 +404,28 @@ def test_requests_are_counted_by_what_became_of_them(start: Start) -> None:
     counts = status(server.front)
     assert counts["requests"] == sum(counts["prepared"].values()) == 2
     assert 'recap_prepared_total{outcome="asked"} 1' in metrics(server.front)
+
+
+def test_a_store_that_cannot_be_opened_ends_the_server(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    config = Options.of({"store": str(tmp_path / "file")}, {})
+    monkeypatch.setattr(chat, "_frontend", None)
+    for name, value in config.environment().items():
+        monkeypatch.setenv(name, value)
+    manager = SimpleNamespace(server_args=SimpleNamespace(api_key=None))
+    with pytest.raises(RefusedError, match="recap: "):
+        chat.serve(lambda *_: None, None, manager)
+
+
+def test_many_requests_leave_no_more_than_the_limits(start: Start) -> None:
+    server = start(sessions=5)
+    for at in range(400):
+        server.dropped = "" if at % 3 else "no-room"
+        server.chat([user(f"hello {at % 40}")], session_id=f"s{at % 20}")
+    counts = status(server.front)
+    assert counts["sessions"] == 5
+    assert counts["requests"] == sum(counts["results"].values()) == 400
+    assert counts["results"]["no-room"] == 134
+    assert len(server.front._asked) == 0
