@@ -12,6 +12,7 @@ TYPE_CHECKING = False  # as typing has it, which is not loaded for this: it woul
 if TYPE_CHECKING:
     from recap.config import Settings
     from recap.errors import (
+        CaptureError,
         ConflictError,
         GraphFormatError,
         InputError,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __version__ = "0.0.1"
 
 __all__ = [
+    "CaptureError",
     "Compaction",
     "ConflictError",
     "ContextGraph",
@@ -64,6 +66,7 @@ __all__ = [
 _HOMES = {
     "recap.config": ("Settings",),
     "recap.errors": (
+        "CaptureError",
         "ConflictError",
         "GraphFormatError",
         "InputError",
