@@ -226,7 +226,7 @@ class Recorder:
     ) -> None:
         places: dict[int, int] = {}
         # With speculative decoding there may be no lengths; its steps keep no rows anyway.
-        if batch.seq_lens_cpu is not None and any(track is not None for track in tracks):
+        if any(track is not None for track in tracks) and batch.seq_lens_cpu is not None:
             lengths = batch.seq_lens_cpu.tolist()
             for request, track, length in zip(requests, tracks, lengths, strict=True):
                 if track is None or track.sample is None or track.part is None:

@@ -68,9 +68,9 @@ def in_process(model: Path) -> InProcess:
 
 @pytest.fixture(scope="session")
 def server(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with the flag: small chunks, and little memory, so that requests are retracted."""
+    """A server with the flag: small chunks, and a request is retracted every 60 steps."""
     from tests.sglang.inside.server import Server
 
-    options = ("--enable-recap", "--schedule-conservativeness", "0.01")
-    with Server(model, tmp_path_factory.mktemp("server"), *options) as running:
+    environ = {"SGLANG_TEST_RETRACT": "1", "SGLANG_TEST_RETRACT_INTERVAL": "60"}
+    with Server(model, tmp_path_factory.mktemp("server"), "--enable-recap", **environ) as running:
         yield running

@@ -63,11 +63,11 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 class Server:
     """A running server, ended when the block is left."""
 
-    def __init__(self, model: Path, folder: Path, *options: str) -> None:
+    def __init__(self, model: Path, folder: Path, *options: str, **environ: str) -> None:
         self.port = free_port()
         self.log = folder / "log"
         backend = ("--attention-backend", "torch_native")
-        self._process = start(model, folder, self.port, *backend, *options)
+        self._process = start(model, folder, self.port, *backend, *options, environ=environ)
         self._wait()
 
     def __enter__(self) -> Self:

@@ -315,6 +315,8 @@ def test_a_server_without_the_flag_has_no_routes(plain: Client, route: str) -> N
 def test_answers_are_the_same_with_and_without_the_flag(observing: Client, plain: Client) -> None:
     messages = [user("tell me of the sea"), assistant("it is wide"), user("and deep?")]
     options = {"max_tokens": 64, "logprobs": True, "top_logprobs": 3}
+    for client in (observing, plain):  # a cached prefix is computed in other shapes
+        assert client.send("/flush_cache", {})[0] == 200
     measured = observing.chat(messages, "identical", **options)
     without = plain.chat(messages, "identical", **options)
     assert measured["message"] == without["message"]

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("RECAP_ENABLE", "RECAP_SGLANG"):
         monkeypatch.setenv(name, "")  # put back afterwards
+    if compat.not_applied("arguments"):  # as SGLang does when it loads its plugins
+        plugin.register()
+        compat.apply()
 
 
 def parsed(*arguments: str) -> Namespace:
