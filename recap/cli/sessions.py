@@ -25,7 +25,9 @@ SCHEMA = "recap.sessions/1"
 )
 @click.option("--all", "is_all", is_flag=True, help="Sessions of all folders.")
 @click.option("--agent", metavar="NAME", default="", help="Sessions of this agent: claude, codex.")
-@click.option("--sort", type=click.Choice(("date", "size", "messages")), default="date")
+@click.option(
+    "--sort", type=click.Choice(("date", "size", "messages")), default="date", help="Order, date."
+)
 @folder_option
 @json_option
 def command(
