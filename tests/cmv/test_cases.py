@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,10 +11,13 @@ from recap.cli import run
 from recap.cmv.options import TrimOptions
 from tests.cmv.logs import trimmed
 from tests.cmv.raw_session import active_lines, blocks_of, dangling, lines_of, requests, texts
+from tests.conftest import corpus_path
 
-ROOT = Path(__file__).resolve().parents[2]
-FOLDER = Path(os.environ.get("RECAP_CASES") or ROOT.parent / "shared" / "cases") / "cmv"
-ABSENT = "the shared cases are not there (set RECAP_CASES)"
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FOLDER = corpus_path().parent / "cases" / "cmv"
+ABSENT = "the cases beside the corpus are not there (set RECAP_CORPUS)"
 
 
 def cases() -> list[Any]:
