@@ -21,6 +21,7 @@ class Pairs:
 
     Attributes:
         open_calls: Calls of the live context without a result.
+        has_orphans: Some result that is kept otherwise answers no call.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -31,6 +32,7 @@ class Pairs:
         self._spared: set[int] = set()
         self.open_calls = self._pair_live()
         self._pair_others()
+        self.has_orphans = self._count_orphans() > 0
 
     def makers_of(self, at: int) -> array[int]:
         """Return the node of the call for each result of a node, ROOT for an orphan."""
@@ -43,7 +45,9 @@ class Pairs:
 
     def has_orphan(self, at: int) -> bool:
         """Return True when a result of a node goes because it answers no call."""
-        return at not in self._spared and any(maker < 0 for maker in self.makers_of(at))
+        if not self.has_orphans or at in self._spared:
+            return False
+        return any(maker < 0 for maker in self.makers_of(at))
 
     def spare(self, at: int) -> None:
         """Let a node keep its orphans: its line has to stay."""
@@ -60,6 +64,15 @@ class Pairs:
             return tools
         pairs = zip(tools, self.makers_of(at), strict=True)
         return array("q", [tool for tool, maker in pairs if maker >= 0])
+
+    def _count_orphans(self) -> int:
+        first, flags = self._links.first_tool, self._flags
+        return sum(
+            self._maker[place] < 0
+            for at, each in enumerate(flags)
+            if each & USER and not self._plan.state[at] & DROPPED
+            for place in range(first[at], first[at + 1])
+        )
 
     def _pair_live(self) -> int:
         waiting: dict[int, list[int]] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
+from itertools import compress
 from typing import TYPE_CHECKING, Final
 
 from recap.cmv.contents import (
@@ -23,7 +24,7 @@ from recap.cmv.pairs import Pairs
 from recap.errors import InputError, InvalidContextError
 from recap.transcript.chain import chain_of
 from recap.transcript.lines import Report
-from recap.transcript.links import GAP, NO_PARENT, ROOT, Links, key_of
+from recap.transcript.links import GAP, NO_PARENT, ROOT, UNKNOWN, Links, key_of
 
 if TYPE_CHECKING:
     from recap.cmv.index import Index
@@ -58,7 +59,7 @@ class Plan:
         self.boundary = self.links.line[self.chain.boundary] if self.chain.boundary >= 0 else 0
         self.counts: Counter[str] = Counter()
         self._above = array("i")
-        self._linear: dict[int, int] = {}
+        self._new = array("i")
         for at in self.chain.live:
             self.state[at] = ACTIVE
         self._mark_named()
@@ -89,12 +90,20 @@ class Plan:
 
     def new_parent(self, at: int) -> int | None:
         """Return the node a kept node follows now, ROOT for none; None where nothing changes."""
-        if at in self._linear:
-            return self._linear[at]
-        parent = self._stated(at)
-        if parent < 0 or not self.state[parent] & DROPPED:
-            return None
-        return self._kept(parent)
+        parent = self._new[at]
+        return None if parent == UNKNOWN else parent
+
+    def _find_parents(self) -> None:
+        """Give kept nodes whose parent goes the first kept one above it."""
+        new = self._new = array("i", [UNKNOWN]) * len(self.state)
+        self._above = array("i")
+        state = self.state
+        for at, parent in enumerate(self.parents.stated):
+            if state[at] & DROPPED:
+                continue
+            above = self._stated(at) if parent == GAP else parent
+            if above >= 0 and state[above] & DROPPED:
+                new[at] = self._kept(above)
 
     def key_for(self, at: int, parent: int) -> int:
         """Return the key of its new parent as a node states it."""
@@ -140,21 +149,22 @@ class Plan:
             InputError: Nothing is left that would be sent.
             InvalidContextError: That does not help either.
         """
+        self._find_parents()
         if self._deviation() is None:
             return
         for at in range(len(self.state)):
             if self.links.is_spoken(at) and not self.state[at] & (ACTIVE | DROPPED):
                 self._drop(at, "inactive_lines")
+        self._find_parents()
         if self._deviation() is None:
             return
-        self._above = array("i")
         before = ROOT
         for at in self.chain.live:
             if self.state[at] & DROPPED:
                 continue
             above = self.parents.stated[at]
-            if above != before and not (above < 0 and before < 0 and above != GAP):
-                self._linear[at] = before
+            is_root = before < 0 and above < 0 and above != GAP
+            self._new[at] = UNKNOWN if above == before or is_root else before
             before = at if self.links.uuid[at] else before
         line = self._deviation()
         if line is not None:
@@ -170,14 +180,16 @@ class Plan:
             if self.state[at] & DROPPED and self.index.said[at]:
                 return self.links.line[at]
         links = self._links_after()
-        after = [at for at in chain_of(links, Report()).live if _is_sent(links, at)]
-        kept = [at for at in live if _is_sent(self.links, at) and not self.state[at] & DROPPED]
-        if not kept:
+        after = (links.line[at] for at in chain_of(links, Report()).live if _is_sent(links, at))
+        last = 0
+        for at in live:
+            if _is_sent(self.links, at) and not self.state[at] & DROPPED:
+                last = self.links.line[at]
+                if last != next(after, 0):
+                    return last
+        if not last:
             raise InputError(f"{self.index.source.name}: holds nothing that a client would send")
-        for old, new in zip(kept, after, strict=False):
-            if self.links.line[old] != links.line[new]:
-                return self.links.line[old]
-        return self.links.line[kept[-1]] if len(kept) != len(after) else None
+        return last if next(after, 0) else None
 
     def _mark_named(self) -> None:
         """Mark what the compaction names, and thinking from which lines of its message fork."""
@@ -305,27 +317,37 @@ class Plan:
     def _links_after(self) -> Links:
         """Return the links of the log as it is to be written."""
         links, after = self.links, Links()
-        rows: list[tuple[int, int, int, int, int, int, int]] = []
-        for at in range(len(self.state)):
-            if self.state[at] & DROPPED:
-                continue
-            new = self.new_parent(at)
-            parent = links.parent[at]
-            if new is not None:
-                parent = self.key_for(at, new)
-            after.tools.extend(self.pairs.kept_tools(at))
-            if at in links.is_queued:
-                after.is_queued.add(len(rows))
-            if at in links.compactions:
-                after.compactions[len(rows)] = links.compactions[at]
-            rows.append(
-                (
-                    links.line[at], links.kind[at], links.uuid[at], parent, links.message[at],
-                    links.owner[at], len(after.tools),
-                )
-            )  # fmt: skip
-        after.extend(rows)
+        kept = bytes(not state & DROPPED for state in self.state)
+        parents = links.parent[:]
+        for at, new in enumerate(self._new):
+            if new != UNKNOWN:
+                parents[at] = self.key_for(at, new)
+        for held, column in (
+            (after.line, links.line), (after.uuid, links.uuid), (after.parent, parents),
+            (after.message, links.message), (after.owner, links.owner),
+        ):  # fmt: skip
+            held.extend(compress(column, kept))
+        after.kind.extend(compress(links.kind, kept))
+        self._add_tools(after, kept)
+        if links.is_queued or links.compactions:
+            places = {at: n for n, at in enumerate(compress(range(len(kept)), kept))}
+            after.is_queued.update(places[at] for at in links.is_queued if at in places)
+            after.compactions.update(
+                {places[at]: held for at, held in links.compactions.items() if at in places}
+            )
         return after
+
+    def _add_tools(self, after: Links, kept: bytes) -> None:
+        first = self.links.first_tool
+        if not self.pairs.has_orphans and not any(
+            first[at] != first[at + 1] for at, is_kept in enumerate(kept) if not is_kept
+        ):
+            after.tools.extend(self.links.tools)
+            after.first_tool.extend(compress(first[1:], kept))
+            return
+        for at in compress(range(len(kept)), kept):
+            after.tools.extend(self.pairs.kept_tools(at))
+            after.first_tool.append(len(after.tools))
 
 
 def _is_sent(links: Links, at: int) -> bool:

@@ -46,6 +46,8 @@ def about(arguments: Json) -> str:
 def harmless(text: str) -> str:
     """Return a value as a stub shows it: brackets and what does not print escaped, 200 characters."""
     line = " ".join(text[: 4 * SHOWN_CHARS].split())
+    if line.isprintable() and "[" not in line and "]" not in line:
+        return line[:SHOWN_CHARS]
     return "".join(_escaped(character) for character in line)[:SHOWN_CHARS]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from array import array
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -33,7 +34,7 @@ from recap.transcript.model import decode, encode
 from recap.transcript.repair.patch import Edit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from recap.cmv.plan import Plan
 
@@ -180,10 +181,10 @@ class Writer:
                 return line, proof
         wanted = self._wanted(at, new_parent)
         try:
-            edits, scan_counts = scanned(record_of(data)[1], wanted)
+            found, scan_counts = scanned(record_of(data)[1], wanted)
         except ValueError:
-            edits, scan_counts = [], Counter()
-        line = splice(data, edits) if edits else data
+            found, scan_counts = [], Counter()
+        line = splice(data, found)
         proof = self._proof(at, line, parent)
         if isinstance(proof, str):
             raise InvalidContextError(
@@ -199,9 +200,9 @@ class Writer:
 
     def _cut(
         self, at: int, data: bytes, parent: bytes | None, cuts: Cuts
-    ) -> tuple[list[Edit] | None, dict[str, int]]:
+    ) -> tuple[list[tuple[int, int, bytes]] | None, dict[str, int]]:
         """Return the edits of a line from the places the first pass found; None when one fails."""
-        edits = []
+        edits: list[tuple[int, int, bytes]] = []
         counts: dict[str, int] = {}
         for new, pattern in ((parent, _PARENT), (self.session, _SESSION)):
             if new is None:
@@ -209,10 +210,10 @@ class Writer:
             found = pattern.search(data)
             if found is None:
                 return None, counts
-            edits.append(Edit(*found.span(1), new))
+            edits.append((*found.span(1), new))
         for kind, start, end in cuts:
             if kind != CUT_RESULT:
-                edits.append(Edit(start, end))
+                edits.append((start, end, b""))
                 counts["tool_use_results_removed" if kind == CUT_COPY else "usage_removed"] = 1
                 continue
             if self.plan.state[at] & (WINDOW | SPARED):
@@ -225,7 +226,7 @@ class Writer:
                 else None
             )
             if stub is not None:
-                edits.append(Edit(start, end, stub))
+                edits.append((start, end, stub))
                 counts["images_stubbed"] = images = images_in(data[start:end])
                 counts["results_stubbed"] = not images or b"[Trimmed: ~" in stub
         return edits, counts
@@ -293,12 +294,16 @@ class Writer:
             return "usage is left"
         if flags & COPY and record.toolUseResult is not ABSENT:
             return "the copy of a result is left"
-        now, cost, said, tools = self.index.reader.message(record)
-        if said != self.index.said[at]:
+        index = self.index
+        if not flags & (RESULT | BLOCKS | NULLS) and index.reader.is_verbatim:
+            is_same = index.reader.words(record) == index.said[at]
+            return index.cost[at] if is_same else "its texts or calls changed"
+        now, cost, said, tools = index.reader.message(record)
+        if said != index.said[at]:
             return "its texts or calls changed"
-        if list(tools) != list(self.plan.pairs.kept_tools(at)) or now & NULLS:
+        if array("q", tools) != self.plan.pairs.kept_tools(at) or now & NULLS:
             return "its blocks changed"
-        return cost if cost <= self.index.cost[at] else "it grew"
+        return cost if cost <= index.cost[at] else "it grew"
 
     def _has_links(self, at: int, record: Record, parent: int | None) -> bool:
         links = self.links
@@ -314,8 +319,11 @@ class Writer:
         )
 
 
-def splice(data: bytes, edits: list[Edit]) -> bytes:
+def splice(data: bytes, edits: Sequence[tuple[int, int, bytes]]) -> bytes:
     """Return the bytes with edits made that do not overlap."""
+    if len(edits) == 1:
+        start, end, new = edits[0]
+        return data[:start] + new + data[end:]
     pieces = []
     at = 0
     for start, end, new in sorted(edits):
