@@ -52,6 +52,7 @@ def convert(
             adapted, request = original(serving, request, raw_request)
         except Exception:
             if not is_ours:
+                front.give_up(asked)
                 raise
             front.restore(request, messages, asked)
             asked = None

@@ -188,8 +188,14 @@ class Frontend:
         """Put a client's messages back: the server did not take the shortened ones."""
         request.messages = messages
         self.counts.add("errors", "refused-messages")
+        self.give_up(asked)
         if asked is not None:
             asked.live.action, asked.live.reason = "pass", "refused-messages"
+
+    def give_up(self, asked: Asked | None) -> None:
+        """Count a request that the server refused."""
+        if asked is not None:
+            self.counts.add("prepared", "refused-messages")
 
     def tenant(self, headers: Headers) -> str:
         """Return the tenant of a request. Raises BadTenantError."""
@@ -257,6 +263,8 @@ class Frontend:
         if live.id:
             recognised = _recognised(request, transcript, caller)
             short = self._short(request, live, transcript, recognised)
+        if not known.moment.closed:
+            raise NotAttributable("no-user-message")
         owner = owners(known.moment.messages, known.whole, len(items))
         turn_item = known.moment.messages[known.moment.closed[-1].message].line - 1
         served = items

@@ -95,11 +95,12 @@ class MeasuredTurns:
 
 
 def _answers(table: BlockTable) -> dict[int, str]:
-    """Return the block that begins with each element of the message list."""
+    """Return the block that begins with each element of the message list as it is now."""
+    first = ((table.messages[block.refs[0].message], block) for block in table.blocks)
     return {
-        table.messages[block.refs[0].message].line: block.id
-        for block in table.blocks
-        if block.kind in ("reply", "tools")
+        message.line: block.id
+        for message, block in first
+        if message.is_active and block.kind in ("reply", "tools")
     }
 
 

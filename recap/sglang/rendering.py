@@ -106,16 +106,16 @@ def owners(messages: Sequence[Message], whole: Segmentation, items: int) -> list
     """Return the block of each element of a message list, -1 for one that is of several or none.
 
     Args:
-        messages: Canonical messages of the list.
+        messages: Canonical messages of the list, and inactive ones that it does not hold any more.
         whole: Their blocks.
         items: Elements of the list.
     """
     found: dict[int, set[int]] = {}
-    for index, block in enumerate(whole.blocks):
-        for ref in block.refs:
-            found.setdefault(messages[ref.message].line - 1, set()).add(index)
-    for ref in whole.fixed:
-        found.setdefault(messages[ref.message].line - 1, set()).add(NO_BLOCK)
+    parts = [(ref, index) for index, block in enumerate(whole.blocks) for ref in block.refs]
+    for ref, index in (*parts, *((ref, NO_BLOCK) for ref in whole.fixed)):
+        message = messages[ref.message]
+        if message.is_active:
+            found.setdefault(message.line - 1, set()).add(index)
     named = [found.get(item, {NO_BLOCK}) for item in range(items)]
     return [next(iter(blocks)) if len(blocks) == 1 else NO_BLOCK for blocks in named]
 

@@ -331,6 +331,31 @@ def test_these_modes_change_no_request(start: Start, mode: str) -> None:
     assert prompt == start(mode="off").convert(request, {}).prompt
 
 
+def test_what_the_client_condensed_is_not_taken_for_what_it_sends(start: Start) -> None:
+    server = start()
+    messages = [user("begin")]
+    for at in range(4):
+        messages += [
+            call(f"c{at}", "{}"),
+            result(f"c{at}", f"result {at}"),
+            assistant(f"fine {at}"),
+        ]
+        messages.append(user(f"go on {at}"))
+    server.chat(messages)
+    shorter = [messages[0], *messages[9:]]
+    response = server.chat(shorter)
+    assert response.payload is not None
+    live = only(server)
+    known = live.session.known(live.items, "openai")
+    assert any(not block.is_active for block in known.whole.blocks)
+    said = [response.words(id) for id in response.payload.segments.ids]
+    tools = "read {}result"
+    assert said == ["begin", f"{tools} 2", "fine 2", "go on 2", f"{tools} 3", "fine 3", "go on 3"]
+    server.chat([*shorter, assistant("done"), user("stop")])
+    (answer,) = block_ids([assistant("done")])
+    assert answer in live.graph.ids
+
+
 def test_a_request_that_ends_without_a_word_of_its_worker_is_counted(start: Start) -> None:
     server = start()
     server.is_silent = True

@@ -187,6 +187,7 @@ def test_a_request_that_the_server_refuses_as_it_came_is_refused(
     request = ChatRequest([Message(user("hello"))], session_id="s", tools=TOOLS)
     with pytest.raises(ValueError, match="template wants"):
         chat.convert(Strict._convert, server, request, SimpleNamespace(headers={}))
+    assert server.front.counts.of("prepared") == {"refused-messages": 1}
 
 
 def test_mode_epoch_selects_in_an_open_turn_and_keeps_that(start: Start) -> None:
