@@ -166,7 +166,7 @@ class _Maker:
                 return self._branch(b"", report, len(files))
             file = stack.enter_context(prepared(self.path, pieces))
             if self.wish.orientation and self.format == CLAUDE_CODE:
-                with _source_of(file.temporary.open("rb")) as written:
+                with file.temporary.open("rb") as stream, _source_of(stream) as written:
                     orientation.demand_delivered(written, self.wish.orientation)
             for path, data in files:
                 if not os.path.lexists(path):
@@ -186,10 +186,8 @@ class _Maker:
             raise UsageError(f"sessions of {format} are not trimmed; branch with --no-trim")
         if wish.project is not None and format not in (CLAUDE_CODE, CODEX):
             raise UsageError(f"a session of {format} is of no project folder; name a file with -o")
-        if wish.orientation != wish.orientation.strip() or "\0" in wish.orientation:
-            raise UsageError(
-                "the orientation message begins or ends with white space, or holds NUL"
-            )
+        if wish.orientation and not wish.orientation.strip():
+            raise UsageError("the orientation message is blank")
 
     def _new_session(self) -> str:
         """Return a fresh id; "" where sessions are known by their file."""

@@ -24,6 +24,7 @@ _OWN_ID = re.compile(
     rb'("(?:id|sessionID|messageID|parentID)"\s*:\s*)"((?:ses|msg|prt)_[0-9A-Za-z]{1,60})"'
 )
 _ID = re.compile(r"(ses|msg|prt)_([0-9a-f]{12})[0-9A-Za-z]{1,48}")
+_STAMP_MASK = (1 << 48) - 1
 _TAIL = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
@@ -86,7 +87,7 @@ def opencode_branch(source: Sized, session: str, text: str, now: float) -> bytes
 
 def opencode_session_id(now: float) -> str:
     """Return a new id of a session; newer ones sort first."""
-    stamp = ~(int(now * 1000) * 4096 + secrets.randbelow(4096)) & (1 << 48) - 1
+    stamp = ~(int(now * 1000) * 4096 + secrets.randbelow(4096)) & _STAMP_MASK
     return f"ses_{stamp:012x}{_random_tail()}"
 
 
@@ -109,7 +110,10 @@ def _opencode_message(last: Json, text: str, now: float) -> Json:
     model = info.get("model") or {
         name: info[name] for name in ("providerID", "modelID") if name in info
     }
-    stamp = f"{(int(now * 1000) * 4096 + 1) & (1 << 48) - 1:012x}"
+    match = _ID.fullmatch(str(info.get("id")))
+    # The digits of an id wrap around every two years: what follows has to sort behind it anyway.
+    least = int(match[2], 16) + 1 if match else 0
+    stamp = f"{max(least, int(now * 1000) * 4096 & _STAMP_MASK):012x}"
     message_id, part_id = (f"{kind}_{stamp}{_random_tail()}" for kind in ("msg", "prt"))
     ids = {"sessionID": info.get("sessionID", "")}
     told = {

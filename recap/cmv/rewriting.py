@@ -76,7 +76,7 @@ class _Mover:
     def __init__(self, moves: Moves) -> None:
         self.old, self.new = map(_inner, moves.folder or ("", ""))
         self.names = frozenset(map(_inner, moves.files))
-        self.path = re.compile(re.escape(self.old) + rb'/([^"\\\s<>]+)')
+        self.path = re.compile(re.escape(self.old) + rb"/((?:[\w/-]|\.(?=[\w-]))+)", re.ASCII)
 
     def moved(self, data: bytes) -> bytes:
         """Return the bytes with the paths of known files moved."""
