@@ -17,7 +17,7 @@ from recap.graph.state import ContextGraph
 from recap.session import Session
 from recap.session.reading import GrowingList
 from recap.session.shelf import Volatile
-from recap.sglang.measured import OBSERVER, TAIL, MeasuredTurns, Step
+from recap.sglang.measured import OBSERVER, MeasuredTurns, Step
 from recap.sglang.payload import PayloadError, Result
 from recap.sglang.tokens import GrowingPrompt
 
@@ -289,11 +289,6 @@ def usage_of(meta_info: Mapping[str, Any]) -> Usage:
 
 def _count(value: object) -> int:
     return value if isinstance(value, int) and value > 0 else 0
-
-
-def named_tail(ids: Sequence[str]) -> str:
-    """Return the id for a request's own answer."""
-    return TAIL if TAIL not in ids else ""
 
 
 def open_store(folder: Path) -> Shelf:

@@ -454,3 +454,51 @@ def test_many_requests_leave_no_more_than_the_limits(start: Start) -> None:
     assert counts["requests"] == sum(counts["results"].values()) == 400
     assert counts["results"]["no-room"] == 134
     assert len(server.front._asked) == 0
+
+
+def test_a_request_does_not_wait_for_another_of_its_session_for_long(start: Start) -> None:
+    server = start()
+    server.chat([user("hello")])
+    with only(server).lock:
+        response = server.chat([user("hello")])
+    assert response.payload is None
+    assert prepared(server) == {"asked": 1, "busy": 1}
+
+
+def answer(server: SmallServer, adapted: object, values: list[object]) -> dict[str, Any]:
+    """Return the metadata of a response to an internal request."""
+    meta_info: dict[str, Any] = {}
+    state = SimpleNamespace(obj=adapted)
+    chat.take_results(
+        lambda *_: None, server.manager, meta_info, state, {"recap": [values]}, 0, {"type": "stop"}
+    )
+    return meta_info
+
+
+def test_a_request_with_spans_of_its_own_keeps_its_result(start: Start) -> None:
+    server = start()
+    assert answer(server, object(), [{"rows": 3}]) == {"recap": [{"rows": 3}]}
+    assert answer(server, object(), []) == {}
+
+
+def test_other_metadata_goes_on_to_the_server(start: Start) -> None:
+    seen: list[object] = []
+    state = SimpleNamespace(obj=None)
+    chat.take_results(
+        lambda *given: seen.append(given[3]),
+        start().manager,
+        {},
+        state,
+        {"recap": [[]], "other": [[1]]},
+        0,
+        None,
+    )
+    assert seen == [{"other": [[1]]}]
+
+
+def test_a_result_that_is_none_is_counted(start: Start) -> None:
+    server = start()
+    request = ChatRequest([Message(user("hello"))], session_id="s")
+    response = server.convert(request, {})
+    answer(server, response.adapted, [{"rid": "x"}])
+    assert server.front.counts.of("results") == {"bad-result": 1}

@@ -176,6 +176,26 @@ def test_messages_that_the_server_refuses_are_replaced_by_the_clients(
     assert server.front.counts.of("errors") == {"refused-messages": 1}
 
 
+class Choosy(ChatRequest):
+    """Takes no message that it did not get from its client."""
+
+    @classmethod
+    def model_validate(cls, fields: Any) -> ChatRequest:
+        raise ValueError("no such message")
+
+
+def test_a_fault_while_compacting_leaves_the_clients_messages(start: Start) -> None:
+    server = start()
+    sent: list[Any] = [Message(item) for item in [*history(), user("change part 1")]]
+    request = Choosy(sent, session_id="s", tools=TOOLS)
+    response = server.convert(request, {})
+    assert request.messages is sent
+    assert response.payload is not None
+    assert server.front.counts.of("errors") == {"ValueError": 1}
+    (live,) = server.front.sessions.of("default")
+    assert (live.action, live.reason) == ("pass", "error")
+
+
 def test_a_request_that_the_server_refuses_as_it_came_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
