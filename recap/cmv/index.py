@@ -89,7 +89,7 @@ class Index:
         self.agents: dict[str, None] = {}
         self.unreadable = 0
         self._finder = Finder()
-        self._cut_nodes = array("I")
+        self._cut_nodes = array("I")  # node << 2 | kind
         self._cuts = array("I")
         self._rows: list[tuple[int, ...]] = []
         self._flushed = 0
@@ -112,9 +112,9 @@ class Index:
         """
         nodes, cuts = self._cut_nodes, self._cuts
         end = cursor
-        while end < len(nodes) and nodes[end] == at:
+        while end < len(nodes) and nodes[end] >> 2 == at:
             end += 1
-        found = [(cuts[n], cuts[n + 1], cuts[n + 2]) for n in range(3 * cursor, 3 * end, 3)]
+        found = [(nodes[n] & 3, cuts[2 * n], cuts[2 * n + 1]) for n in range(cursor, end)]
         return found, end
 
     def _flush(self) -> None:
@@ -229,8 +229,8 @@ class Index:
         return SCAN if start < 0 else self._add_cut(CUT_RESULT, start, end)
 
     def _add_cut(self, kind: int, start: int, end: int) -> int:
-        self._cut_nodes.append(self._flushed + len(self._rows))
-        self._cuts.extend((kind, start, end))
+        self._cut_nodes.append(self._flushed + len(self._rows) << 2 | kind)
+        self._cuts.extend((start, end))
         return 0
 
     def _note_agent(self, raw: bytes) -> None:

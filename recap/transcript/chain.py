@@ -83,12 +83,14 @@ class _Walk:
                 self.side[at], self.order[at] = REPLACED, at
         added = _Beside(self.parents, self.side, self.order).add()
         self._report_rest()
-        replaced = [at for at, side in enumerate(self.side) if side == REPLACED]
+        replaced = array("i", (at for at, side in enumerate(self.side) if side == REPLACED))
         beside = [at for at in added if self.side[at] == LIVE]
         return Chain(replaced, self._merged(live, beside), boundary, self.parents)
 
     def _merged(self, live: array[int], beside: list[int]) -> array[int]:
         """Return the walk with the nodes beside it, each behind the one it goes along with."""
+        if not beside:
+            return live
         merged = array("i")
         begin = 0
         for at in sorted(beside, key=lambda at: (self.order[at], self.links.line[at])):

@@ -31,7 +31,8 @@ def blocks_of(line: Line) -> list[Line]:
     content = message.get("content") if isinstance(message, dict) else None
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    return [block for block in content or [] if isinstance(block, dict)]
+    blocks = content if isinstance(content, list) else []
+    return [block for block in blocks if isinstance(block, dict)]
 
 
 def active_lines(data: bytes) -> list[Line]:
@@ -119,7 +120,9 @@ def texts(data: bytes, role: str) -> list[str]:
     return [
         block["text"] for line in active_lines(data) if line["type"] == role
         for block in blocks_of(line)
-        if block.get("type") == "text" and not block["text"].startswith("[Trimmed: image")
+        if block.get("type") == "text"
+        and isinstance(block.get("text"), str)
+        and not block["text"].startswith("[Trimmed: image")
     ]  # fmt: skip
 
 

@@ -488,3 +488,48 @@ def test_no_file_can_be_written_there(out: str, tmp_path: Path):
     source.write_bytes(log(*SESSION))
     with pytest.raises(UsageError):
         trim(source, tmp_path / out, EAGER)
+
+
+def test_agents_that_only_copies_name_are_reported():
+    line = user("r1", "a1", [result("c1", "ok")], toolUseResult={"agentId": "ag1", "x": LONG})
+    other = user("u2", "r1", "y", toolUseResult=["agentId", LONG])
+    _, report = trimmed(
+        log(user("u1", None, "x"), agent("a1", "u1", use("c1")), line, other, done("u2"))
+    )
+    assert report.agents == ("ag1",)
+    assert report.counts["tool_use_results_removed"] == 2
+
+
+def test_odd_fields_are_odd_fields_and_no_lost_lines():
+    odd = [
+        user("u1", None, "x", version=7, isMeta="no"),
+        agent("a1", "u1", said("y"), {"type": 5}, {"type": "text", "text": 5}, requestId=1.0),
+        user("u2", "a1", 12),
+        user("u3", "u2", [{"type": "text", "text": "z", "is_error": "maybe"}]),
+        agent("a3", "u3", said("lone \ud83d")),
+    ]
+    out, report = trimmed(log(*odd))
+    assert list(by_id(out)) == ["u1", "a1", "u2", "u3", "a3"]
+    assert texts(out, "assistant")[-1] == "lone \ud83d"
+    assert report.counts["unreadable_lines"] == 0
+
+
+@pytest.mark.parametrize("attachment", [{"type": "queued_command"}, ["queued_command"], None])
+def test_an_attachment_that_holds_nothing_typed_only_links(attachment: object):
+    lines = [user("u1", None, "x"), node("attachment", "q1", "u1", attachment=attachment)]
+    out, _ = trimmed(log(*lines, agent("a1", "q1", said("y"))))
+    assert list(by_id(out)) == ["u1", "q1", "a1"]
+
+
+def test_thinking_that_a_compaction_names_stays():
+    lines = [user("u1", None, "x"), agent("t1", "u1", thought()), *compacted(1, "t1", ["t1"])]
+    out, _ = trimmed(log(*lines, user("u2", "s1", "z"), agent("a2", "u2", said("y"))))
+    assert "t1" in by_id(out)
+
+
+def test_all_of_a_session_can_change_its_id_where_lines_are_spelled_oddly():
+    spelled = json.dumps(SESSION[1], separators=(" , ", " : ")).encode()
+    data = log(SESSION[0], spelled, *SESSION[2:])
+    out, _ = trimmed(data, session_id="new")
+    assert {line["sessionId"] for line in lines_of(out)} == {"new"}
+    assert "usage" not in by_id(out)["a1"]["message"]

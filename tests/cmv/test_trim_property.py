@@ -210,3 +210,48 @@ def test_a_damaged_session_keeps_its_words_or_is_refused(
     except (InputError, InvalidContextError):
         return
     assert essence(out) == essence(bytes(data))
+
+
+def wild(seed: int) -> list[Line]:
+    """Return lines that no client wrote: parents, results and boundaries at random."""
+    choice = random.Random(seed)
+    lines: list[Line] = []
+    ids: list[str] = []
+    for n in range(choice.randint(1, 25)):
+        above = choice.choice([ids[-1]] * 6 + [choice.choice(ids), "gone", None]) if ids else None
+        uuid = choice.choice([f"n{n}"] * 30 + ids[:1])
+        call = f"c{choice.randint(0, 6)}"
+        kind = choice.choice("uuaaaccrrspqb")
+        if kind == "u":
+            line = user(uuid, above, f"asked {n}")
+        elif kind in "ac":
+            block = said(f"said {n}") if kind == "a" else use(call)
+            line = agent(uuid, above, block, id=f"m{choice.randint(0, 5)}")
+        elif kind == "r":
+            line = user(uuid, above, [result(call, "ok")])
+        elif kind == "q":
+            line = node(
+                "attachment", uuid, above, attachment={"type": "queued_command", "prompt": "q"}
+            )
+        elif kind == "b":
+            some = choice.sample(ids, min(len(ids), 2))
+            meta = {"preservedMessages": {"anchorUuid": f"n{n + 1}", "uuids": some}} if some else {}
+            fields = {"logicalParentUuid": above, "compactMetadata": meta}
+            line = node("system", uuid, None, subtype="compact_boundary", **fields)
+        else:
+            line = node("progress" if kind == "p" else "system", uuid, above)
+        lines.append(line | {"isSidechain": choice.random() < 0.08})
+        ids.append(uuid)
+    return lines
+
+
+@given(seeds, options)
+@settings(max_examples=300)
+def test_lines_no_client_wrote_keep_their_words_or_are_refused(seed: int, wanted: TrimOptions):
+    data = log(*wild(seed))
+    try:
+        out, _ = trimmed(data, wanted)
+    except (InputError, InvalidContextError):
+        return
+    assert essence(out) == essence(data)
+    assert dangling(out) <= dangling(data)
