@@ -359,3 +359,29 @@ def test_a_request_without_tools_is_left_alone(compacting: Client, plain: Client
         compacting.chat(messages, "whole")["meta_info"]["prompt_tokens"] == whole["prompt_tokens"]
     )
     assert compacting.status()["kept_whole"]["side_call"] >= 1
+
+
+def test_calls_and_their_results_are_one_block(observing: Client) -> None:
+    function = {"name": "read", "arguments": '{"path": "a.py"}'}
+    messages = [
+        user("read the file a"),
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "c1", "type": "function", "function": function}],
+        },
+        {"role": "tool", "tool_call_id": "c1", "content": "def f(): return 1"},
+    ]
+    tool = {"name": "read", "parameters": {"type": "object", "properties": {}}}
+    tools = [{"type": "function", "function": tool}]
+    first = observing.chat(messages[:1], "calls", tools=tools)["meta_info"]["recap"][0]
+    step = observing.chat(messages, "calls", tools=tools)["meta_info"]["recap"][0]
+    assert (first["dropped"], step["dropped"]) == ("", "")
+    assert (first["turn"], step["turn"]) == (0, 0)
+    assert step["ids"][0] == first["ids"][0]
+    assert len(step["ids"]) == 3
+    messages += [assistant("it returns 1"), user("good")]
+    observing.chat(messages, "calls", tools=tools)
+    shown = observing.session("calls")
+    assert [block["id"] for block in shown["graph"]["blocks"]][:2] == step["ids"][:2]
+    assert (shown["turns"], shown["blocks"]) == (1, 3)
