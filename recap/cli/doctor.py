@@ -33,6 +33,7 @@ STRANGER = "recap"
 """A distribution of that name on PyPI is unrelated and installs the same import name."""
 
 REQUIRED = ("numpy", "msgspec", "click", "rich", "platformdirs")
+SECTIONS = ("recap", "python", "packages", "observers", "settings", "homes", "store", "sglang")
 OPTIONAL = ("torch", "triton", "transformers", "safetensors", "gguf", "aiohttp")
 
 
@@ -47,6 +48,7 @@ class Diagnosis:
     settings: Mapping[str, str]
     homes: Mapping[str, str]
     store: Mapping[str, str]
+    sglang: Mapping[str, str]
     problems: tuple[str, ...]
 
 
@@ -56,16 +58,7 @@ def command(as_json: bool) -> None:
     """Report which Recap runs, on what, with which settings; exit 1 when something is wrong."""
     diagnosis = diagnose(os.environ, Path.home())
     if as_json:
-        names = (
-            "recap",
-            "python",
-            "packages",
-            "observers",
-            "settings",
-            "homes",
-            "store",
-            "problems",
-        )
+        names = (*SECTIONS, "problems")
         say_json(SCHEMA, {name: _plain(getattr(diagnosis, name)) for name in names})
     else:
         say(*lines(diagnosis))
@@ -90,6 +83,7 @@ def diagnose(environ: Mapping[str, str], home: Path) -> Diagnosis:
     settings, trouble = _settings(environ)
     store, faults = _store(environ)
     proxy, missing = _proxy(environ)
+    sglang, conflicts = _sglang(environ)
     return Diagnosis(
         recap={
             "version": recap.__version__,
@@ -101,12 +95,13 @@ def diagnose(environ: Mapping[str, str], home: Path) -> Diagnosis:
         observers={
             "reuse": "active: no model needed",
             "proxy": proxy,
-            "engine": "not in this version",
+            "engine": f"in an SGLang server; SGLang {sglang['version']}",
         },
         settings=settings,
         homes=_homes(environ, home),
         store=store,
-        problems=(*problems, *trouble, *faults, *missing),
+        sglang=sglang,
+        problems=(*problems, *trouble, *faults, *missing, *conflicts),
     )
 
 
@@ -120,9 +115,8 @@ def version_of(distribution: str) -> str:
 
 def lines(diagnosis: Diagnosis) -> list[Element]:
     """Return the report in lines."""
-    sections = ("recap", "python", "packages", "observers", "settings", "homes", "store")
     shown: list[Element] = []
-    for section in sections:
+    for section in SECTIONS:
         shown.append(Line(section, "strong"))
         values: Mapping[str, str] = getattr(diagnosis, section)
         shown += [f"  {name.replace('_', ' '):16}{value}" for name, value in values.items()]
@@ -216,6 +210,15 @@ def _store(environ: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
         return {"folder": str(place.folder)}, [f"{place.database}: {err.strerror}"]
     trouble = [] if is_ours else [f"{place.database} is damaged; run: recap verify --repair"]
     return {"folder": str(place.folder), "size": byte_size(size)}, trouble
+
+
+def _sglang(environ: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Return what the SGLang beside us offers, and what keeps Recap out of it."""
+    try:
+        from recap.sglang.report import report
+    except ImportError:  # told already
+        return {"version": version_of("sglang") or "not installed"}, []
+    return report(environ)
 
 
 def _plain(values: Mapping[str, str] | tuple[str, ...]) -> dict[str, str] | list[str]:
