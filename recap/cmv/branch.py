@@ -211,7 +211,6 @@ class _Maker:
                 source,
                 stream,
                 replace(options, snapshot=self.snapshot.id[:STUB_ID_DIGITS]),
-                session_id=self.session,
                 importance=self.wish.importance,
                 target=self.wish.target,
             )
@@ -222,7 +221,7 @@ class _Maker:
         text, format = self.wish.orientation, self.format
         if format == CLAUDE_CODE:
             moves = self._moves()
-            lines = _chunks(source) if moves.is_none else claude_lines(source, moves)
+            lines = claude_lines(source, moves)
             if not text:
                 return lines
             line = orientation.claude_line(source, text, self.session, self.now)
@@ -243,9 +242,8 @@ class _Maker:
             side.name for side in self.snapshot.sides if side.name.startswith(SIDE_FOLDERS)
         )
         origin = origin_of(self.store.history, self.snapshot) if names else ""
-        is_renamed = self.wish.trim is not None  # the trimmer has put the new id in
         return Moves(
-            session=None if is_renamed else self.session,
+            session=self.session,
             project=(old, self.project) if moved else None,
             folder=(origin.removesuffix(".jsonl"), str(self._folder)) if origin else None,
             files=names,
@@ -270,8 +268,7 @@ class _Maker:
                 continue
             data: Iterable[bytes] = history.read(side)
             if folder == "subagents" and name.endswith(".jsonl"):
-                moves = replace(self._moves(), session=self.session)
-                data = claude_lines(ByteSource(b"".join(data)), moves)
+                data = claude_lines(ByteSource(b"".join(data)), self._moves())
             files.append((path, data))
         return files
 

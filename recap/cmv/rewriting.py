@@ -1,6 +1,6 @@
 """Lines of a log as they stand in a branch: its own ids and paths in the place of the session's.
 
-Only the bytes of those values change; a line that cannot be read stays as it is. Texts of messages
+Only the bytes of those values change; what cannot be read stays as it is. Texts of messages
 and requests are left alone, whatever they say.
 """
 
@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from recap.transcript.spans import Span
 
 
+_QUICK = {
+    key: (b'"%s"' % key.encode(), re.compile(rb'"%s"\s*:\s*("[^"\\]*")' % key.encode()))
+    for key in ("sessionId", "cwd")
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moves:
     """What changes from a session to its branch.
@@ -37,11 +43,6 @@ class Moves:
     project: tuple[str, str] | None = None
     folder: tuple[str, str] | None = None
     files: frozenset[str] = frozenset()
-
-    @property
-    def is_none(self) -> bool:
-        """True when nothing changes."""
-        return self == Moves(session=None, files=self.files)
 
 
 def claude_lines(source: Sized, moves: Moves) -> Iterator[bytes]:
@@ -87,18 +88,33 @@ class _Mover:
 
 
 def _claude_edits(data: bytes, moves: Moves, mover: _Mover) -> list[Edit]:
-    fields = _members(data)
     edits: list[Edit] = []
-    if moves.session is not None and "sessionId" in fields:
-        edits.append(Edit(*fields["sessionId"], encode(moves.session)))
-    if moves.project is not None and "cwd" in fields:
-        edits += _folder_edit(data, fields["cwd"], moves.project)
+    if moves.session is not None and (span := _span_of(data, "sessionId")):
+        edits.append(Edit(*span, encode(moves.session)))
+    if moves.project is not None and (span := _span_of(data, "cwd")):
+        edits += _folder_edit(data, span, moves.project)
     if mover.old and mover.old in data:
-        for start, end in _tool_spans(data, fields):
+        for start, end in _tool_spans(data, _members(data)):
             new = mover.moved(data[start:end])
             if new != data[start:end]:
                 edits.append(Edit(start, end, new))
     return edits
+
+
+def _span_of(data: bytes, key: str) -> Span | None:
+    """Return where the value of a line's own field stands.
+
+    A key that stands before anything nested and is not there twice is the line's own: most are found
+    so, without reading the line.
+    """
+    quoted, pattern = _QUICK[key]
+    count = data.count(quoted)
+    if count == 1:
+        nested = data.find(b"{", 1)
+        match = pattern.search(data, 0, nested if nested > 0 else len(data))
+        if match and data.startswith(b"{"):
+            return match.span(1)
+    return _members(data).get(key) if count or b"\\u" in data else None
 
 
 def _codex_edits(data: bytes, moves: Moves, *, is_named: bool) -> tuple[list[Edit], bool]:
