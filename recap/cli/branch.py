@@ -12,7 +12,7 @@ from recap.cli.options import json_option
 from recap.cli.output import remark, say, say_json, working
 from recap.cli.state import State, folder_option
 from recap.cli.trim import trim_options
-from recap.cli.versions import homes, launch, made_json, made_lines, opened_store
+from recap.cli.versions import homes, inherit_graphs, launch, made_json, made_lines, opened_store
 
 if TYPE_CHECKING:
     from recap.cmv.branch import Wish
@@ -52,6 +52,8 @@ def command(
         wish = _wish(row, **given)
         with working(f"branching {row.name or row.id}"):
             made = branch(store, row, wish, homes(), dry_run=dry_run)
+            if not dry_run:
+                inherit_graphs(store, row, made)
     if as_json:
         say_json(SCHEMA, made_json(made, is_written=not dry_run))
     else:

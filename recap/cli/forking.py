@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from recap.cli.output import Line, say, say_json, working
-from recap.cli.versions import branch_json, homes, launch, made_lines, snapshot_json
+from recap.cli.versions import branch_json, homes, inherit_graphs, launch, made_lines, snapshot_json
 from recap.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def fork_session(
     with working(f"trimming {path}"), state.opened() as store:
         labels = Labels(name=name or free_name(store.history, wanted))
         row, made = fork(store, look(path), labels, wish, homes())
+        inherit_graphs(store, row, made)
     if as_json:
         report = made.report.to_json() if made.report else {}
         said = {"written": True, "out": str(made.path), **report}

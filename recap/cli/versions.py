@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from recap.cli.output import byte_size, counted, remark
+from recap.cli.output import byte_size, complain, counted, remark
 from recap.cmv.locations import find_session, newest_session
-from recap.errors import InputError, StoreError
+from recap.errors import InputError, RecapError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,6 +131,25 @@ def made_lines(made: Branch, *, is_written: bool) -> list[str]:
     if is_written and made.resume_line:
         lines.append(f"go on with  {made.resume_line}")
     return lines
+
+
+def inherit_graphs(store: Store, row: SnapshotRow, made: Branch) -> None:
+    """Give a branch the context graphs of its snapshot; a line where that fails."""
+    from recap.cmv.graphs import GRAPH
+
+    if not any(side.name.startswith(GRAPH) for side in row.sides):
+        return
+    from recap.cli.options import settings_in_force
+    from recap.session.inherit import inherit
+    from recap.transcript.formats import open_log, read_bytes
+
+    try:
+        before = read_bytes(b"".join(store.history.read(row)), format=row.agent)
+        after = open_log(made.path, format=row.agent)
+        settings, _ = settings_in_force({})
+        inherit(store, row, before, after, settings, label=str(made.path))
+    except RecapError as err:
+        complain(f"the branch inherits no context graph: {err}")
 
 
 def launch(made: Branch) -> int:
