@@ -40,3 +40,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--kills", type=int, default=20, metavar="N", help="processes killed while they write"
     )
+    parser.addoption(
+        "--full-sglang", action="store_true", help="also tests that start an SGLang server each"
+    )

@@ -1,8 +1,9 @@
 """The real SGLang on a CPU. Run in the environment that .ci/install_sglang_cpu.sh makes::
 
-VENV/bin/python -m pytest tests/sglang/inside
+VENV/bin/python -m pytest tests/sglang/inside [--full-sglang]
 
-Everywhere else these tests are skipped.
+Everywhere else these tests are skipped. Without ``--full-sglang`` two servers are started, one with the
+flag and one without; with it, also those that compact, retract, are refused or lack a name.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.sglang.inside.client import Client
     from tests.sglang.inside.in_process import InProcess
     from tests.sglang.inside.server import Server
 
 HERE = Path(__file__).resolve().parent
 SHIM = HERE.parent / "shim"
 IS_HERE = importlib.util.find_spec("sglang") is not None
+KEY = "key-of-the-server"
+ROOM = ("--max-total-tokens", "8192", "--context-length", "4000")
 ENVIRONMENT = {
     "SGLANG_USE_CPU_ENGINE": "1",
     "SGLANG_CPU_OMP_THREADS_BIND": "1",
@@ -67,10 +71,34 @@ def in_process(model: Path) -> InProcess:
 
 
 @pytest.fixture(scope="session")
-def server(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with the flag: small chunks, and a request is retracted every 60 steps."""
+def flagged(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """The server with the flag that all tests share: small chunks, a key, tenants by header."""
+    from tests.sglang.inside.client import Client
     from tests.sglang.inside.server import Server
 
-    environ = {"SGLANG_TEST_RETRACT": "1", "SGLANG_TEST_RETRACT_INTERVAL": "60"}
-    with Server(model, tmp_path_factory.mktemp("server"), "--enable-recap", **environ) as running:
-        yield running
+    options = ("--enable-recap", "--recap-config", '{"tenant_header": "x-tenant"}', *ROOM)
+    with Server(model, tmp_path_factory.mktemp("flagged"), *options, key=KEY) as running:
+        yield Client(running)
+
+
+@pytest.fixture(scope="session")
+def plain(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """The same server without the flag."""
+    from tests.sglang.inside.client import Client
+    from tests.sglang.inside.server import Server
+
+    with Server(model, tmp_path_factory.mktemp("plain"), *ROOM) as running:
+        yield Client(running)
+
+
+@pytest.fixture(scope="session")
+def server(flagged: Client) -> Server:
+    """The shared server with the flag."""
+    return flagged.server
+
+
+@pytest.fixture
+def another_server(request: pytest.FixtureRequest) -> None:
+    """Mark a test that starts one more server: it is run with --full-sglang alone."""
+    if not request.config.getoption("--full-sglang"):
+        pytest.skip("starts one more server (--full-sglang)")

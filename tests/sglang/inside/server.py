@@ -11,12 +11,13 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
+PROBE = Path(__file__).parent / "probe"
 SECONDS = 300
 """How long a server may take to answer; it does in 30 s on two idle cores."""
 
@@ -63,11 +64,17 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 class Server:
     """A running server, ended when the block is left."""
 
-    def __init__(self, model: Path, folder: Path, *options: str, **environ: str) -> None:
+    def __init__(
+        self, model: Path, folder: Path, *options: str, key: str = "", **environ: str
+    ) -> None:
         self.port = free_port()
+        self.key = key
         self.log = folder / "log"
-        backend = ("--attention-backend", "torch_native")
-        self._process = start(model, folder, self.port, *backend, *options, environ=environ)
+        self._probe = folder / "probe"
+        fixed = ("--attention-backend", "torch_native", *(("--api-key", key) if key else ()))
+        path = os.pathsep.join(filter(None, (str(PROBE), os.environ.get("PYTHONPATH"))))
+        environ = {"PYTHONPATH": path, "PROBE_FILE": str(self._probe), **environ}
+        self._process = start(model, folder, self.port, *fixed, *options, environ=environ)
         self._wait()
 
     def __enter__(self) -> Self:
@@ -92,8 +99,28 @@ class Server:
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
         """Return the JSON answer to a request."""
-        request = urllib.request.Request(
-            self._url(path), json.dumps(body).encode(), {"Content-Type": "application/json"}
-        )
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.key}"}
+        request = urllib.request.Request(self._url(path), json.dumps(body).encode(), headers)
         with urllib.request.urlopen(request, timeout=SECONDS) as answer:
             return json.load(answer) if answer.length != 0 else None
+
+    def held(self) -> dict[str, int]:
+        """Return what the worker's recorder holds: requests, and free parts of its store."""
+        self._probe.unlink(missing_ok=True)
+        (worker,) = [one for one in self._processes() if "scheduler" in " ".join(one.cmdline())]
+        worker.send_signal(signal.SIGUSR2)
+        deadline = time.monotonic() + 30
+        while not self._probe.exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        held: dict[str, int] = json.loads(self._probe.read_text())
+        return held
+
+    def resident(self) -> int:
+        """Return bytes of memory of its own that all of its processes have."""
+        return sum(one.memory_info().rss - one.memory_info().shared for one in self._processes())
+
+    def _processes(self) -> list[Any]:
+        import psutil
+
+        launcher = psutil.Process(self._process.pid)
+        return [launcher, *launcher.children(recursive=True)]

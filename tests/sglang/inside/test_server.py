@@ -15,14 +15,12 @@ from recap.capture.sampling import sample_rows
 from recap.capture.spans import Segments
 from recap.config import Settings
 from recap.sglang.payload import Payload, Result
-from tests.sglang.inside.server import free_port, start, stop
+from tests.sglang.inside.server import Server, free_port, start, stop
 from tests.sglang.inside.tiny import attentions, expected
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-
-    from tests.sglang.inside.server import Server
 
 pytestmark = pytest.mark.slow
 SETTINGS = Settings()
@@ -115,8 +113,15 @@ def test_eight_sessions_at_a_time_do_not_mix(server: Server, model: Path) -> Non
         assert_measured(model, prompts[session], answer, payload(session), first_row=100)
 
 
-def test_a_retracted_request_is_measured_like_any_other(server: Server, model: Path) -> None:
+@pytest.mark.usefixtures("another_server")
+def test_a_retracted_request_is_measured_like_any_other(model: Path, tmp_path: Path) -> None:
     """The server is told to take a request's keys away every so many steps."""
+    environ = {"SGLANG_TEST_RETRACT": "1", "SGLANG_TEST_RETRACT_INTERVAL": "60"}
+    with Server(model, tmp_path, "--enable-recap", **environ) as server:
+        retracted(server, model)
+
+
+def retracted(server: Server, model: Path) -> None:
     prompts = {f"long-{i}": prompt(30 + i) for i in range(4)}
 
     def ask(session: str) -> Any:
@@ -179,6 +184,7 @@ def ended(model: Path, folder: Path, *options: str, **environ: str) -> tuple[int
         stop(process)
 
 
+@pytest.mark.usefixtures("another_server")
 def test_what_cannot_be_combined_ends_the_server_before_a_model_is_loaded(
     model: Path, tmp_path: Path
 ) -> None:
@@ -197,6 +203,7 @@ if "spawn_main" in " ".join(sys.orig_argv):  # a worker; its launcher found ever
 """
 
 
+@pytest.mark.usefixtures("another_server")
 def test_a_worker_that_lacks_a_name_ends_itself_and_its_launcher(
     model: Path, tmp_path: Path
 ) -> None:
