@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from recap.cmv.facts import CLAUDE_CODE
 from recap.cmv.putting import put
 from recap.cmv.side_files import AGENTS, is_safe
 from recap.cmv.stubs import restorable
-from recap.errors import UsageError, shown
+from recap.errors import UsageError, shown, shown_path
 from recap.transcript.model import Json, decode, flat_text, strings
 
 if TYPE_CHECKING:
@@ -76,6 +77,9 @@ def restore(
             folder, _, name = side.name.partition("/")
             beside = path.parent / name if folder == AGENTS else path.with_suffix("") / side.name
             files.append((beside, history.read(side)))
+    for target, _ in files:
+        if not replace and os.path.lexists(target):
+            raise UsageError(f"{shown_path(target)} is there already; name another")
     for target, pieces in (*files[1:], files[0]):
         if dry_run:
             for _ in pieces:
