@@ -20,6 +20,7 @@ PLANTS = {
     "recap/transcript/planted_array.py": "import numpy",
     "recap/select/planted.py": "import rich",
     "recap/store/planted.py": "import recap.graph.state",
+    "recap/session/planted.py": "import sglang",
     "recap/cli/planted.py": "import sglang",
 }
 
