@@ -140,6 +140,8 @@ def slug(folder: str) -> str:
 def _claude_facts(source: Sized, path: Path) -> Facts:
     found = _Claude(path.resolve())
     for _, _, data, _ in split_lines(source):
+        if not data.lstrip().startswith(b"{"):
+            continue
         try:
             line = _DECODER.decode(data)
         except (msgspec.DecodeError, RecursionError):
