@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from recap.store.snapshots import BranchRow, SideFile, SnapshotRow
 
 GRACE_SECONDS = 7 * 86400.0
-_BATCH = 8 << 20  # bytes that are stored in one transaction
+_BATCH = 2 << 20  # bytes that are stored in one transaction
 
 
 class Chain(NamedTuple):
@@ -51,7 +51,7 @@ class History:
     def put_chain(self, data: bytes | Iterable[bytes]) -> Chain:
         """Store bytes, or chunks of bytes, and return what names them.
 
-        Pieces that are stored already are not stored again. Memory stays within a few batches of 8
+        Pieces that are stored already are not stored again. Memory stays within a few batches of 2
         MiB. Until a snapshot names the root, the bytes are safe from ``collect`` for its grace.
         """
         root: bytes | None = None
