@@ -54,7 +54,6 @@ def command(
     --request what it was to write or run.
     """
     from recap.cmv.names import find, find_snapshot
-    from recap.cmv.restoring import originals
 
     with opened_store(state) as store:
         history = store.history
@@ -62,6 +61,8 @@ def command(
             row = find(history, name)
             _tell(history, row, as_json)
             return
+        from recap.cmv.restoring import originals
+
         found = originals(history, find_snapshot(history, name), block)
     calls = [each for each in found if each.kind == "call"]
     results = [each for each in found if each.kind != "call"]

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from recap.errors import InputError
-from recap.transcript.formats import EMPTY, read_source, recognise_source
 from recap.transcript.lines import parse, split_lines
 from recap.transcript.model import decode
 
@@ -78,6 +77,8 @@ def facts_of(source: Sized, path: Path) -> Facts:
     Raises:
         InputError: They are empty, or of no known format.
     """
+    from recap.transcript.formats import EMPTY, read_source, recognise_source
+
     format, _ = recognise_source(source)
     if format == EMPTY:
         raise InputError(f"{source.name}: is empty; there is nothing to take")

@@ -10,7 +10,7 @@ from recap.errors import UsageError, shown
 from recap.store.snapshots import SnapshotRow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from recap.store import BranchRow, History
 
@@ -41,8 +41,8 @@ def find_snapshot(history: History, ref: str) -> SnapshotRow:
     Raises:
         UsageError: There is none, or several.
     """
-    if (row := history.snapshot(ref)) is not None:
-        return row
+    if ref and (rows := [*_exact(history, ref)]):
+        return rows[0]
     found = _found(ref, history.snapshots(), "snapshot")
     assert isinstance(found, SnapshotRow)
     return found
@@ -56,12 +56,17 @@ def find(history: History, ref: str) -> SnapshotRow | BranchRow:
     Raises:
         UsageError: There is none, or several.
     """
+    if ref and (rows := [*_exact(history, ref)]):
+        return rows[0]
+    nodes: list[SnapshotRow | BranchRow] = [*history.snapshots(), *history.branches()]
+    return _found(ref, nodes, "snapshot or branch")
+
+
+def _exact(history: History, ref: str) -> Iterator[SnapshotRow]:
+    """Yield the snapshot of an id, then that of a name."""
     if (row := history.snapshot(ref)) is not None:
-        return row
-    snapshots = history.snapshots()
-    if named := [each for each in snapshots if each.name == ref]:
-        return named[0]
-    return _found(ref, [*snapshots, *history.branches()], "snapshot or branch")
+        yield row
+    yield from history.snapshots(name=ref)
 
 
 def _found(ref: str, rows: Sequence[SnapshotRow | BranchRow], what: str) -> SnapshotRow | BranchRow:

@@ -95,7 +95,7 @@ def take(store: Store, seen: Seen, labels: Labels) -> SnapshotRow:
         StoreError: It cannot be kept.
     """
     history, facts = store.history, seen.facts
-    if any(row.name == labels.name for row in history.snapshots()):
+    if history.snapshots(name=labels.name):
         raise UsageError(f"the name {labels.name!r} is taken, choose another")
     chain = history.put_chain(seen.live.pieces())
     seen.live.demand_same(chain.sha256)

@@ -155,10 +155,14 @@ class History:
         """Return a snapshot, None when there is none."""
         return self._database.read(lambda c: snapshots.get_snapshot(c, id))
 
-    def snapshots(self, *, session: str | None = None) -> list[SnapshotRow]:
-        """Return all snapshots, or those of one session, newest first."""
-        where = () if session is None else ("WHERE session = ?", session)
-        return self._database.read(lambda c: list(snapshots.iter_snapshots(c, *where)))
+    def snapshots(
+        self, *, session: str | None = None, name: str | None = None
+    ) -> list[SnapshotRow]:
+        """Return all snapshots, those of one session, or that of a name; newest first."""
+        where = "WHERE (?1 IS NULL OR session = ?1) AND (?2 IS NULL OR name = ?2)"
+        return self._database.read(
+            lambda c: list(snapshots.iter_snapshots(c, where, session, name))
+        )
 
     def branches(
         self, *, snapshot: str | None = None, session: str | None = None
