@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).resolve().parent
 SHIM = HERE.parent / "shim"
 IS_HERE = importlib.util.find_spec("sglang") is not None
-KEY = "key-of-the-server"
-ROOM = ("--max-total-tokens", "8192", "--context-length", "4000")
+SERVERS = frozenset({"flagged", "plain", "another_server"})
 ENVIRONMENT = {
     "SGLANG_USE_CPU_ENGINE": "1",
     "SGLANG_CPU_OMP_THREADS_BIND": "1",
@@ -44,7 +43,8 @@ if IS_HERE:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip where there is no SGLang; let it warn where there is."""
+    """Skip where there is no SGLang; let it warn where there is, and start servers last."""
+    items.sort(key=lambda item: not SERVERS.isdisjoint(getattr(item, "fixturenames", ())))
     absent = pytest.mark.skip(reason="SGLang is not installed: .ci/install_sglang_cpu.sh VENV")
     for item in items:
         if HERE in item.path.parents:
@@ -74,7 +74,7 @@ def in_process(model: Path) -> InProcess:
 def flagged(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     """The server with the flag that all tests share: small chunks, a key, tenants by header."""
     from tests.sglang.inside.client import Client
-    from tests.sglang.inside.server import Server
+    from tests.sglang.inside.server import KEY, ROOM, Server
 
     options = ("--enable-recap", "--recap-config", '{"tenant_header": "x-tenant"}', *ROOM)
     with Server(model, tmp_path_factory.mktemp("flagged"), *options, key=KEY) as running:
@@ -85,7 +85,7 @@ def flagged(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
 def plain(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     """The same server without the flag."""
     from tests.sglang.inside.client import Client
-    from tests.sglang.inside.server import Server
+    from tests.sglang.inside.server import ROOM, Server
 
     with Server(model, tmp_path_factory.mktemp("plain"), *ROOM) as running:
         yield Client(running)
@@ -97,7 +97,7 @@ def server(flagged: Client) -> Server:
     return flagged.server
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def another_server(request: pytest.FixtureRequest) -> None:
     """Mark a test that starts one more server: it is run with --full-sglang alone."""
     if not request.config.getoption("--full-sglang"):

@@ -14,9 +14,13 @@ import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from recap.sglang.options import ENABLE, TRANSPORT
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+KEY = "key-of-the-server"
+ROOM = ("--max-total-tokens", "8192", "--context-length", "4000")
 PROBE = Path(__file__).parent / "probe"
 SECONDS = 300
 """How long a server may take to answer; it does in 30 s on two idle cores."""
@@ -38,8 +42,10 @@ def start(
         *("--device", "cpu", "--dtype", "float32", "--host", "127.0.0.1", "--port", str(port)),
         *("--max-total-tokens", "1024", "--context-length", "1000", "--max-running-requests", "4"),
         *("--chunked-prefill-size", "64", "--grammar-backend", "none", "--skip-server-warmup"),
+        "--sleep-on-idle",
         *options,
     ]
+    inherited = {n: v for n, v in os.environ.items() if n not in (ENABLE, TRANSPORT)}
     with (folder / "log").open("wb") as log:
         return subprocess.Popen(
             command,
@@ -47,7 +53,7 @@ def start(
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            env=os.environ | dict(environ or {}),
+            env=inherited | dict(environ or {}),
         )
 
 

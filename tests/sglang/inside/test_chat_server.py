@@ -15,97 +15,30 @@ import pytest
 from recap.capture.spans import Segments
 from recap.config import Settings
 from recap.sglang.payload import Payload
-from tests.sglang.inside.server import SECONDS, Server
+from tests.sglang.inside.client import Client
+from tests.sglang.inside.server import KEY, ROOM, SECONDS, Server
 from tests.sglang.inside.tiny import attentions, expected
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 pytestmark = pytest.mark.slow
-KEY = "key-of-the-server"
-ROOM = ("--max-total-tokens", "8192", "--context-length", "4000")
 ROUTES = ("status", "metrics", "sessions", "sessions/0123")
 
 
-class Client:
-    """What a client of one server does."""
-
-    def __init__(self, server: Server, key: str = "") -> None:
-        self.server = server
-        self.key = key
-
-    def send(
-        self, path: str, body: Mapping[str, Any] | None = None, headers: Mapping[str, str] = {}
-    ) -> tuple[int, str]:
-        """Return status and text of the answer."""
-        given = {"Content-Type": "application/json", **headers}
-        if self.key:
-            given["Authorization"] = f"Bearer {self.key}"
-        url = f"http://127.0.0.1:{self.server.port}{path}"
-        data = None if body is None else json.dumps(body).encode()
-        try:
-            with urllib.request.urlopen(
-                urllib.request.Request(url, data, given), timeout=SECONDS
-            ) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as err:
-            return err.code, err.read().decode()
-
-    def json(self, path: str, body: Any = None, headers: Mapping[str, str] = {}) -> Any:
-        status, text = self.send(path, body, headers)
-        assert status == 200, text
-        return json.loads(text)
-
-    def chat(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        session: str | None,
-        headers: Mapping[str, str] = {},
-        **fields: Any,
-    ) -> Any:
-        """Return the choice of a chat completion."""
-        body = {
-            "model": "tiny",
-            "messages": list(messages),
-            "temperature": 0,
-            "max_tokens": 8,
-            "ignore_eos": True,
-            "return_meta_info": True,
-            **({} if session is None else {"session_id": session}),
-            **fields,
-        }
-        return self.json("/v1/chat/completions", body, headers)["choices"][0]
-
-    def session(self, label: str, headers: Mapping[str, str] = {}) -> Any:
-        """Return a session with its graph."""
-        rows = self.json("/recap/sessions", headers=headers)["sessions"]
-        (row,) = [row for row in rows if row["label"] == label]
-        return self.json(f"/recap/sessions/{row['id']}", headers=headers)
-
-    def status(self) -> Any:
-        return self.json("/recap/status")
+@pytest.fixture(scope="module")
+def observing(flagged: Client) -> Client:
+    return flagged
 
 
 @pytest.fixture(scope="module")
-def observing(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    config = json.dumps({"tenant_header": "x-tenant"})
-    options = ("--enable-recap", "--recap-config", config, "--api-key", KEY, *ROOM)
-    with Server(model, tmp_path_factory.mktemp("observing"), *options) as server:
-        yield Client(server, KEY)
-
-
-@pytest.fixture(scope="module")
-def compacting(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+def compacting(
+    another_server: None, model: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Client]:
     config = json.dumps({"mode": "turn", "retention": 0.2})
     options = ("--enable-recap", "--recap-config", config, *ROOM)
     with Server(model, tmp_path_factory.mktemp("compacting"), *options) as server:
-        yield Client(server)
-
-
-@pytest.fixture(scope="module")
-def plain(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    with Server(model, tmp_path_factory.mktemp("plain"), *ROOM) as server:
         yield Client(server)
 
 

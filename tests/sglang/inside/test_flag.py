@@ -28,6 +28,8 @@ def deterministic(answer: Any) -> dict[str, Any]:
 def test_64_greedy_tokens_and_their_metadata_are_the_same_with_and_without_the_flag(
     flagged: Client, plain: Client
 ) -> None:
+    assert "recap is on" in flagged.server.log.read_text()
+    assert "recap is on" not in plain.server.log.read_text()
     answers = {}
     for client, asked in ((plain, None), (flagged, None), (flagged, payload("same"))):
         assert (
