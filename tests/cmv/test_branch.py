@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import stat
 from pathlib import Path
@@ -242,7 +243,8 @@ def test_a_branch_that_fails_leaves_nothing(world: World, monkeypatch: pytest.Mo
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("recap.cmv.putting._link", full)
+    for call in ("link", "rename"):
+        monkeypatch.setattr(os, call, full)
     with pytest.raises(InputError, match="No space left"):
         world.branch(row)
     monkeypatch.undo()
