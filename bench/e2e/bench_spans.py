@@ -11,9 +11,7 @@ own, that token is nobody's: such turns are counted apart. Processor time of one
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -22,7 +20,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
-from bench.conftest import commit, version_of
+from bench.measured import keep, where
 from recap.blocks.table import BlockTable, build_table
 from recap.capture.models import resolve
 from recap.capture.replay import Replay, ReplayError, fitting
@@ -184,13 +182,7 @@ def main() -> None:
     }
     for name, value in rows.items():
         print(f"{name:28} {value}")
-    where = {
-        "commit": commit(),
-        "machine": platform.platform(),
-        "transformers": version_of("transformers"),
-        "tokenizer": type(tokenizer).__name__,
-    }
-    RESULT.write_text(json.dumps({"where": where, "rows": rows}, indent=1) + "\n")
+    keep(RESULT, rows, where("transformers", tokenizer=type(tokenizer).__name__))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import time
 from dataclasses import asdict, dataclass
 from itertools import groupby
@@ -25,9 +24,9 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bench.conftest import commit, version_of
 from bench.e2e.bench_spans import is_development
 from bench.e2e.revival import moments
+from bench.measured import keep, where
 from recap.capture.models import layers_of, resolve
 from recap.config import Settings
 from recap.session.pipeline import compact_transcript
@@ -208,13 +207,8 @@ def main() -> None:
 
 def write(folder: Path, rows: list[Row]) -> None:
     """Write what is measured so far to the results."""
-    where = {
-        "commit": commit(), "machine": platform.platform(), "model": folder.name,
-        "layers": layers_of(folder), "torch": version_of("torch"),
-        "transformers": version_of("transformers"),
-    }  # fmt: skip
     shown = [asdict(row) | {"ratio": round(row.ratio, 2)} for row in rows]
-    RESULT.write_text(json.dumps({"where": where, "rows": shown}, indent=1) + "\n")
+    keep(RESULT, shown, where("torch", "transformers", model=folder.name, layers=layers_of(folder)))
 
 
 def line(length: int, retention: str, rows: list[Row]) -> str:

@@ -8,16 +8,14 @@ ratio of `recap --help` to a bare `import click`, both in fresh processes of the
 
 from __future__ import annotations
 
-import json
 import os
-import platform
 import resource
 import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench.conftest import commit, version_of
+from bench.measured import keep, where
 
 RUNS = 5
 LIMIT_S, LIMIT_S_PER_MB = 0.5, 0.1
@@ -70,14 +68,7 @@ def main(names: list[str]) -> None:
         sys.executable, "-c", "import click", runs=runs
     )
     print(f"recap --help takes {ratio:.2f} x import click (limit {HELP_LIMIT})")
-    where = {
-        "platform": platform.platform(), "python": platform.python_version(),
-        "numpy": version_of("numpy"), "commit": commit(),
-    }  # fmt: skip
-    RESULT.parent.mkdir(exist_ok=True)
-    RESULT.write_text(
-        json.dumps({"where": where, "rows": rows, "help_ratio": ratio}, indent=1) + "\n"
-    )
+    keep(RESULT, rows, where("numpy"), help_ratio=ratio)
 
 
 if __name__ == "__main__":

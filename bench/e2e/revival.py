@@ -11,11 +11,10 @@ Every turn is selected anew, as after an idle pause.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from pathlib import Path
 
-from bench.conftest import commit
+from bench.measured import keep, where
 from recap.config import Settings
 from recap.session import Session
 from recap.transcript.formats import open_log
@@ -90,8 +89,8 @@ def main() -> None:
                 f"{policy:10} {retention:>9} {len(counts):>11} {share:>7.1%} {mean:>7.2f}",
                 flush=True,
             )
-    where = {"commit": commit(), "sessions": [name for name, _ in corpus], "paper": PAPER_SHARE}
-    RESULT.write_text(json.dumps({"where": where, "rows": rows}, indent=1) + "\n")
+    names = [name for name, _ in corpus]
+    keep(RESULT, rows, where(sessions=names, paper=PAPER_SHARE))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -24,8 +23,8 @@ import time
 from pathlib import Path
 from typing import TypeAlias
 
-from bench.conftest import commit, version_of
 from bench.ingest.sessions import LAYOUTS, write_session
+from bench.measured import keep, where
 
 RUNS = 5
 MEGABYTE = 1_000_000
@@ -162,15 +161,7 @@ def main() -> None:
         logs = (Path(os.environ["RECAP_CORPUS"]) / "sessions" / LIMITED).glob("*.jsonl")
         rows.append(measure(f"{LIMITED} corpus", sorted(logs), args.runs))
     if not args.format:
-        RESULT.parent.mkdir(exist_ok=True)
-        RESULT.write_text(json.dumps({"where": _where(), "rows": rows}, indent=1) + "\n")
-
-
-def _where() -> dict[str, str]:
-    return {
-        "platform": platform.platform(), "python": platform.python_version(),
-        "numpy": version_of("numpy"), "msgspec": version_of("msgspec"), "commit": commit(),
-    }  # fmt: skip
+        keep(RESULT, rows, where("numpy", "msgspec"))
 
 
 if __name__ == "__main__":

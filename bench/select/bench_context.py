@@ -10,8 +10,6 @@ caller holds; blocks are calls with results, replies and user messages. Limits: 
 from __future__ import annotations
 
 import gc
-import json
-import platform
 import sys
 import time
 from dataclasses import replace
@@ -20,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench.conftest import commit, version_of
+from bench.measured import keep, where
 from bench.select.synthetic import synthetic_session
 from recap.blocks.segment import Block, segment
 from recap.select.render import RenderOptions, render
@@ -112,12 +110,7 @@ def main(sizes: Sequence[int]) -> None:
         logs = np.log([[r["blocks"] for r in mine], [r["ms"] for r in mine]])
         if len(mine) > 1:
             print(f"{policy}: slope {np.polyfit(*logs, 1)[0]:.2f} (limit {SLOPE_LIMIT})")
-    where = {
-        "platform": platform.platform(), "python": platform.python_version(),
-        "numpy": version_of("numpy"), "commit": commit(),
-    }  # fmt: skip
-    RESULT.parent.mkdir(exist_ok=True)
-    RESULT.write_text(json.dumps({"where": where, "rows": rows}, indent=1) + "\n")
+    keep(RESULT, rows, where("numpy"))
 
 
 if __name__ == "__main__":

@@ -15,24 +15,21 @@ the best of several; nothing is kept, so that each run does the same. No model i
 from __future__ import annotations
 
 import argparse
-import json
-import platform
 import tempfile
-import time
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from bench.conftest import commit, version_of
 from bench.ingest.documents import anthropic
 from bench.ingest.turns import turns
+from bench.measured import keep, least_ms, where
 from recap.config import Settings
 from recap.graph.observation import TurnObservation
 from recap.session import Session
 from recap.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from recap.blocks.table import BlockTable
 
@@ -87,8 +84,8 @@ def measure(blocks: int, runs: int) -> Row:
             opened = Session("s", store=store, settings=settings, observer=Instant())
             opened.observe(seen, open_turn=False)
             opened.compact(messages)
-            row[f"{name}_here"] = _best(lambda s=opened: _asked(s, messages), runs)
-            row[f"{name}_anew"] = _best(
+            row[f"{name}_here"] = least_ms(lambda s=opened: _asked(s, messages), runs)
+            row[f"{name}_anew"] = least_ms(
                 lambda s=store, c=settings: _asked(
                     Session("s", store=s, settings=c, observer=Instant()), messages
                 ),
@@ -103,16 +100,6 @@ def _asked(session: Session, messages: list[Any]) -> Any:
     return session.compact(messages, "add a retry to module_3.py", is_cold=True, keep=False)
 
 
-def _best(work: Callable[[], object], runs: int) -> float:
-    """Return the least milliseconds of processor time."""
-    times = []
-    for _ in range(runs):
-        start = time.process_time()
-        work()
-        times.append(time.process_time() - start)
-    return 1000 * min(times)
-
-
 def main() -> None:
     """Print a row for each length, and write them to the results."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -124,12 +111,7 @@ def main() -> None:
     for blocks in args.blocks:
         rows.append(row := measure(blocks, args.runs))
         print("".join(f"{row[column]:>14}" for column in COLUMNS), flush=True)
-    where = {
-        "platform": platform.platform(), "python": platform.python_version(),
-        "numpy": version_of("numpy"), "commit": commit(),
-    }  # fmt: skip
-    RESULT.parent.mkdir(exist_ok=True)
-    RESULT.write_text(json.dumps({"where": where, "rows": rows}, indent=1) + "\n")
+    keep(RESULT, rows, where("numpy"))
 
 
 if __name__ == "__main__":

@@ -18,15 +18,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
-import time
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from bench.conftest import commit, version_of
 from bench.ingest.documents import anthropic
 from bench.ingest.turns import turns
+from bench.measured import keep, least_ms, where
 from recap.blocks.index_codec import decode_index, encode_index
 from recap.blocks.segment import segment
 from recap.blocks.table import build_table
@@ -37,8 +35,6 @@ from recap.graph.repeats import find_repeats
 from recap.transcript.lists import read_messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from recap.blocks.table import BlockTable
     from recap.graph.state import ContextGraph
     from recap.transcript.model import Message
@@ -68,15 +64,15 @@ def measure(blocks: int, runs: int) -> Row:
     table = build_table(messages)
     after = build_graph(table, SETTINGS)
     row: Row = {"blocks": len(table), "turns": turn_count(table)}
-    row["extend"] = _best(lambda: known.extend(messages), runs)
-    row["fold"] = _best(lambda: build_graph(table, SETTINGS, graph=graph, repeats=repeats), runs)
-    row["encode"] = _best(lambda: encode(after), runs)
+    row["extend"] = least_ms(lambda: known.extend(messages), runs)
+    row["fold"] = least_ms(lambda: build_graph(table, SETTINGS, graph=graph, repeats=repeats), runs)
+    row["encode"] = least_ms(lambda: encode(after), runs)
     row["update"] = row["extend"] + row["fold"] + row["encode"]
-    row["restart"] = _best(lambda: _restart(messages, cache, kept), runs)
-    row["segment"] = _best(lambda: segment(messages), runs)
-    row["cache"] = _best(lambda: encode_index(table), runs)
+    row["restart"] = least_ms(lambda: _restart(messages, cache, kept), runs)
+    row["segment"] = least_ms(lambda: segment(messages), runs)
+    row["cache"] = least_ms(lambda: encode_index(table), runs)
     row["graph_bytes"], row["cache_bytes"] = len(encode(after)), len(encode_index(table))
-    row["json"] = len(sent) / 1e3 / _best(lambda: json.loads(sent), runs)
+    row["json"] = len(sent) / 1e3 / least_ms(lambda: json.loads(sent), runs)
     assert _restart(messages, cache, kept) == after
     return {name: round(value, 2) for name, value in row.items()}
 
@@ -88,16 +84,6 @@ def _restart(messages: tuple[Message, ...], cache: bytes, kept: bytes) -> Contex
 
 def _read(sent: str) -> tuple[Message, ...]:
     return read_messages(json.loads(sent), "anthropic").messages
-
-
-def _best(work: Callable[[], object], runs: int) -> float:
-    """Return the least milliseconds of processor time."""
-    times = []
-    for _ in range(runs):
-        start = time.process_time()
-        work()
-        times.append(time.process_time() - start)
-    return 1000 * min(times)
 
 
 def main() -> None:
@@ -114,12 +100,7 @@ def main() -> None:
         is_slow = row["blocks"] <= LIMIT_BLOCKS + BLOCKS_A_TURN and row["update"] > LIMIT_MS
         misses = f"  misses {LIMIT_MS} ms" if is_slow else ""
         print("".join(f"{row[column]:>12}" for column in COLUMNS) + misses, flush=True)
-    where = {
-        "platform": platform.platform(), "python": platform.python_version(),
-        "numpy": version_of("numpy"), "commit": commit(),
-    }  # fmt: skip
-    RESULT.parent.mkdir(exist_ok=True)
-    RESULT.write_text(json.dumps({"where": where, "rows": rows}, indent=1) + "\n")
+    keep(RESULT, rows, where("numpy"))
 
 
 if __name__ == "__main__":
