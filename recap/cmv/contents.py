@@ -37,7 +37,7 @@ SCAN: Final = 65536  # what goes was not found at first sight
 TEXT: Final = 1 << 17  # from this bit on: the number of its texts
 
 WRITES = ("Write", "Edit", "MultiEdit", "NotebookEdit")
-_STUBBED = b'"[Trimmed: '
+STUBBED = b'"[Trimmed: '
 THINKING_TYPES = ("thinking", "redacted_thinking")
 
 
@@ -167,7 +167,7 @@ class Reader:
         chars = chars_of(raw)
         if chars <= self.least:
             return RESULT, chars, 0, tool
-        known = text_of(raw) or "" if block.is_error or raw.startswith(_STUBBED) else ""
+        known = text_of(raw) or "" if block.is_error or raw.startswith(STUBBED) else ""
         return RESULT | self._long(block, known), chars, 0, tool
 
     def _result_list(self, block: Block, content: Sequence[Json]) -> tuple[int, int]:

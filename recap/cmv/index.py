@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from array import array
+from itertools import accumulate, compress, count
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from recap.cmv.contents import ATTACHMENT, BLOCKS, COPY, LONG, PROGRESS, SCAN, SIDE, USAGE, Reader
-from recap.cmv.places import Finder
-from recap.cmv.records import ABSENT, FAILURES, Record, decode_record, loose_record, text_of
+from recap.cmv.records import (
+    ABSENT,
+    FAILURES,
+    Record,
+    decode_record,
+    loose_record,
+    text_of,
+)
 from recap.transcript.claude_lines import DECODER, compaction_of
-from recap.transcript.lines import parse, split_lines
+from recap.transcript.lines import line_chunks, parse
 from recap.transcript.links import ASSISTANT, LINK, NO_PARENT, SYSTEM, USER, Links
 from recap.transcript.model import decode
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from recap.cmv.options import TrimOptions
     from recap.transcript.sources import Sized
 
@@ -39,16 +48,13 @@ _KINDS = {
     "user": USER, "assistant": ASSISTANT, "system": SYSTEM, "progress": LINK, "attachment": LINK,
 }  # fmt: skip
 
+_FATES |= dict.fromkeys(_KINDS, NODE)
+_SPOKEN = USER, ASSISTANT
+
 LANE = 0x5BD1E9955BD1E995
 """Tells keys of side chains from those of the main conversation, which does not see them."""
 
-_BATCH = 1024
-"""Nodes that are put into the arrays at once."""
-
 _AGENT = msgspec.json.Decoder(dict[str, msgspec.Raw])
-
-CUT_USAGE, CUT_COPY, CUT_RESULT = range(3)
-"""What a cut takes: usage, the copy of a result, the content of a result."""
 
 
 class Index:
@@ -66,6 +72,8 @@ class Index:
         flags: What each node's line holds, see ``contents``.
         cost: Characters of each node's line that are sent.
         said: Hash of the words in each node's line; 0 without any.
+        lengths: Of what may be cut at first sight, node after node: of the usage, of the copy of a
+            result, and of a result's content, where the flags say that there is one.
         versions: Client versions in order of first appearance.
         agents: Ids of sub-agents, some of which only copies of results name.
         unreadable: Lines that are no JSON.
@@ -85,109 +93,102 @@ class Index:
         self.flags = array("I")
         self.cost = array("I")
         self.said = array("q")
+        self.lengths = array("I")
         self.versions: dict[str, None] = {}
         self.agents: dict[str, None] = {}
         self.unreadable = 0
-        self._finder = Finder()
-        self._cut_nodes = array("I")  # node << 2 | kind
-        self._cuts = array("I")
-        self._rows: list[tuple[int, ...]] = []
-        self._flushed = 0
 
     def read(self) -> Index:
         """Read the log."""
-        add, line = self.fates.append, self._line
-        for number, start, data, _ in split_lines(self.source):
+        number = 1
+        for start, data, _ in line_chunks(self.source):
+            lines = data.split(b"\n")
             try:
-                add(line(number, start, data, decode_record(data)))
+                records = list(map(decode_record, lines))
             except FAILURES:
-                add(self._odd_line(number, start, data))
-        self._flush()
+                self._add_one_by_one(number, start, lines)
+            else:
+                self._add(number, start, lines, records)
+            number += len(lines)
         return self
 
-    def cuts_of(self, at: int, cursor: int) -> tuple[list[tuple[int, int, int]], int]:
-        """Return the cuts of a node and the cursor behind them; nodes are asked for in order.
+    def _add_one_by_one(self, number: int, start: int, lines: list[bytes]) -> None:
+        for at, data in enumerate(lines, number):
+            try:
+                self._add(at, start, [data], [decode_record(data)])
+            except FAILURES:
+                self._add_odd(at, start, data)
+            start += len(data) + 1
 
-        A cut is its kind, and the bytes that may go, from the line's start.
-        """
-        nodes, cuts = self._cut_nodes, self._cuts
-        end = cursor
-        while end < len(nodes) and nodes[end] >> 2 == at:
-            end += 1
-        found = [(nodes[n] & 3, cuts[2 * n], cuts[2 * n + 1]) for n in range(cursor, end)]
-        return found, end
+    def _add_odd(self, number: int, start: int, data: bytes) -> None:
+        """Add a line that the typed decoder refused."""
+        fate = OTHER
+        if data.strip():
+            try:
+                record, read = loose_record(data)
+            except ValueError:
+                self.unreadable += 1
+                fate = RAW
+            else:
+                if record is not None:
+                    self._add(number, start, [read], [record])
+                    return
+                fate = NULL if read.strip() == b"null" else OTHER
+        self.fates.append(fate)
 
-    def _flush(self) -> None:
-        if self._rows:
-            self.links.extend(self._rows)  # type: ignore[arg-type]  # its columns come first
-            columns = list(zip(*self._rows, strict=True))[7:]
-            mine = self.start, self.size, self.flags, self.cost, self.said
-            for held, column in zip(mine, columns, strict=True):
-                held.extend(column)
-            self._flushed += len(self._rows)
-            self._rows.clear()
+    def _add(self, number: int, start: int, lines: list[bytes], records: list[Record]) -> None:
+        """Add lines that follow one another; of odd ones what can be decoded, of equal length."""
+        self.versions.update(dict.fromkeys([each.version for each in records if each.version]))
+        fates = [_FATES.get(record.type, OTHER) for record in records]
+        self.fates.extend(fates)
+        is_node = [fate == NODE for fate in fates]
+        nodes = list(compress(records, is_node))
+        if not nodes:
+            return
+        sizes = list(map(len, lines))
+        starts = accumulate([size + 1 for size in sizes], initial=start)
+        first = len(self.start)
+        self.links.line.extend(compress(count(number), is_node))
+        self.start.extend(compress(starts, is_node))
+        self.size.extend(compress(sizes, is_node))
+        links = self.links
+        for held, column in zip(
+            (links.uuid, links.parent, links.owner, links.message),
+            links_in(nodes, self.of_side_chains),
+            strict=True,
+        ):
+            held.extend(column)
+        self._add_contents(first, nodes)
+        for at, data in enumerate(compress(lines, is_node), first):
+            if links.kind[at] == SYSTEM and nodes[at - first].subtype == "compact_boundary":
+                line = parse(data, DECODER).value
+                if line is not None:
+                    links.compactions[at] = compaction_of(line)
 
-    def _odd_line(self, number: int, start: int, data: bytes) -> int:
-        if not data.strip():
-            return OTHER
-        try:
-            record, read = loose_record(data)
-        except ValueError:
-            self.unreadable += 1
-            return RAW
-        if record is None:
-            return NULL if read.strip() == b"null" else OTHER
-        return self._line(number, start, read, record)
+    def _add_contents(self, first: int, nodes: list[Record]) -> None:
+        links, read = self.links, self.reader.message
+        kinds, tools_to, tools = links.kind, links.first_tool, links.tools
+        for at, node in enumerate(nodes, first):
+            kind = _KINDS[node.type]
+            if kind in _SPOKEN:
+                flags, cost, said, called = read(node)
+                if called:
+                    tools.extend(called)
+                flags = self._with_cuts(flags, node)
+                if node.message is None:
+                    kind = LINK
+            else:
+                flags, cost = self._link(at, node)
+                said = 0
+            if (node.isSidechain is True) != self.of_side_chains:
+                kind, flags = LINK, flags | SIDE
+            kinds.append(kind)
+            tools_to.append(len(tools))
+            self.flags.append(flags)
+            self.cost.append(cost)
+            self.said.append(said)
 
-    def _line(self, number: int, start: int, data: bytes, record: Record) -> int:
-        """Take a line; ``data`` is what can be decoded of it, of equal length."""
-        if record.version is not None:
-            self.versions[record.version] = None
-        kind = _KINDS.get(record.type)
-        if kind is None:
-            return _FATES.get(record.type, OTHER)
-        cost = said = 0
-        message = message_key = None
-        if kind in (USER, ASSISTANT):
-            flags, cost, said, tools = self.reader.message(record)
-            if tools:
-                self.links.tools.extend(tools)
-            message = record.message
-            flags = self._with_cuts(flags, record, data)
-            kind = LINK if message is None else kind
-            message_key = message.id if message is not None else None
-        else:
-            flags, cost = self._link(record)
-        side = 0
-        if (record.isSidechain is True) != self.of_side_chains:
-            side, kind, flags = LANE, LINK, flags | SIDE
-        uuid, parent, owner = record.uuid, record.parentUuid, record.sourceToolAssistantUUID
-        self._rows.append(
-            (
-                number,
-                kind,
-                hash(uuid) ^ side if uuid else 0,
-                NO_PARENT if parent is None else hash(parent) ^ side if parent else 0,
-                hash(message_key) if message_key else 0,
-                hash(owner) if owner else 0,
-                len(self.links.tools),
-                start,
-                len(data),
-                flags,
-                cost,
-                said,
-            )
-        )
-        if record.subtype == "compact_boundary" and kind == SYSTEM:
-            at = self._flushed + len(self._rows) - 1
-            line = parse(data, DECODER).value
-            if line is not None:
-                self.links.compactions[at] = compaction_of(line)
-        if len(self._rows) == _BATCH:
-            self._flush()
-        return NODE
-
-    def _link(self, record: Record) -> tuple[int, int]:
+    def _link(self, at: int, record: Record) -> tuple[int, int]:
         """Return the flags and the cost of a line that only links others, or may be queued."""
         if record.type == "progress":
             return PROGRESS, 0
@@ -197,50 +198,65 @@ class Index:
         queued = _queued(raw) if b"queued_command" in raw else None
         if queued is not None:
             if (record.isSidechain is True) == self.of_side_chains:
-                self.links.is_queued.add(self._flushed + len(self._rows))
+                self.links.is_queued.add(at)
             return ATTACHMENT, queued
         return ATTACHMENT | (BLOCKS if len(raw) > self.options.threshold else 0), 0
 
-    def _with_cuts(self, flags: int, record: Record, data: bytes) -> int:
-        """Note where what may be cut stands, and return the flags with what there is of it."""
+    def _with_cuts(self, flags: int, record: Record) -> int:
+        """Note how long what may be cut is, and return the flags with what there is of it."""
         message = record.message
         if message is not None and message.usage is not ABSENT:
-            flags |= USAGE | self._cut(CUT_USAGE, b"usage", message.usage, data)
+            flags |= USAGE
+            self.lengths.append(len(bytes(message.usage)))
         if record.usage is not ABSENT:
-            flags |= USAGE | self._cut(CUT_USAGE, b"usage", record.usage, data)
+            flags |= SCAN
         if record.toolUseResult is not ABSENT:
             raw = bytes(record.toolUseResult)
             if len(raw) > self.options.threshold:
-                flags |= COPY | self._cut(CUT_COPY, b"toolUseResult", raw, data)
-                self._note_agent(raw)
+                flags |= COPY
+                self.lengths.append(len(raw))
+                if b'"agentId"' in raw:
+                    self._note_agent(raw)
         if flags & LONG and not flags & BLOCKS:
-            assert message is not None
-            assert isinstance(message.content, list)
-            flags |= self._result_cut(bytes(message.content[0].content), data)
+            content = message.content[0].content  # type: ignore[union-attr,index]  # LONG says so
+            self.lengths.append(len(bytes(content)))
         return flags
 
-    def _cut(self, kind: int, key: bytes, value: msgspec.Raw | bytes, data: bytes) -> int:
-        """Note where a member and the comma before it stand; ``SCAN`` when that is not certain."""
-        start, end = self._finder.member(data, key, bytes(value))
-        return SCAN if start < 0 else self._add_cut(kind, start, end)
-
-    def _result_cut(self, raw: bytes, data: bytes) -> int:
-        start, end = self._finder.value(data, b"content", raw)
-        return SCAN if start < 0 else self._add_cut(CUT_RESULT, start, end)
-
-    def _add_cut(self, kind: int, start: int, end: int) -> int:
-        self._cut_nodes.append(self._flushed + len(self._rows) << 2 | kind)
-        self._cuts.extend((start, end))
-        return 0
-
     def _note_agent(self, raw: bytes) -> None:
-        if b'"agentId"' in raw:
-            try:
-                agent = text_of(bytes(_AGENT.decode(raw).get("agentId", ABSENT)))
-            except FAILURES:
-                return
-            if agent:
-                self.agents[agent] = None
+        try:
+            agent = text_of(bytes(_AGENT.decode(raw).get("agentId", ABSENT)))
+        except FAILURES:
+            return
+        if agent:
+            self.agents[agent] = None
+
+
+def links_in(records: Sequence[Record], of_side_chains: bool) -> tuple[list[int], ...]:
+    """Return columns of keys: of ids, of parents, of the owners of results, and of API messages.
+
+    Args:
+        records: Links of the chain.
+        of_side_chains: They are of a sub-agent's log: side chains are its conversation.
+    """
+    uuids = [hash(record.uuid) if record.uuid else 0 for record in records]
+    parents = [
+        hash(record.parentUuid) if record.parentUuid
+        else NO_PARENT if record.parentUuid is None else 0
+        for record in records
+    ]  # fmt: skip
+    owners = [
+        hash(record.sourceToolAssistantUUID) if record.sourceToolAssistantUUID else 0
+        for record in records
+    ]
+    messages = [
+        hash(record.message.id) if record.message is not None and record.message.id else 0
+        for record in records
+    ]
+    for at, record in enumerate(records):
+        if (record.isSidechain is True) != of_side_chains:
+            uuids[at] ^= LANE if uuids[at] else 0
+            parents[at] ^= LANE if record.parentUuid else 0
+    return uuids, parents, owners, messages
 
 
 def _queued(raw: bytes) -> int | None:

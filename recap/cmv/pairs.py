@@ -32,7 +32,7 @@ class Pairs:
         self._spared: set[int] = set()
         self.open_calls = self._pair_live()
         self._pair_others()
-        self.has_orphans = self._count_orphans() > 0
+        self.has_orphans = self._some_orphan()
 
     def makers_of(self, at: int) -> array[int]:
         """Return the node of the call for each result of a node, ROOT for an orphan."""
@@ -41,7 +41,8 @@ class Pairs:
 
     def has_pair(self, at: int) -> bool:
         """Return True when one of a node's results answers a call."""
-        return any(maker >= 0 for maker in self.makers_of(at))
+        makers = self.makers_of(at)
+        return bool(makers) and max(makers) >= 0
 
     def has_orphan(self, at: int) -> bool:
         """Return True when a result of a node goes because it answers no call."""
@@ -65,29 +66,31 @@ class Pairs:
         pairs = zip(tools, self.makers_of(at), strict=True)
         return array("q", [tool for tool, maker in pairs if maker >= 0])
 
-    def _count_orphans(self) -> int:
-        first, flags = self._links.first_tool, self._flags
-        return sum(
-            self._maker[place] < 0
-            for at, each in enumerate(flags)
-            if each & USER and not self._plan.state[at] & DROPPED
-            for place in range(first[at], first[at + 1])
+    def _some_orphan(self) -> bool:
+        first, state = self._links.first_tool, self._plan.state
+        return any(
+            first[at] != first[at + 1]
+            and each & USER
+            and not state[at] & DROPPED
+            and min(self.makers_of(at)) < 0
+            for at, each in enumerate(self._flags)
         )
 
     def _pair_live(self) -> int:
         waiting: dict[int, list[int]] = {}
         answered: dict[int, int] | None = None
+        first, flags = self._links.first_tool, self._flags
         for order, at in enumerate(self._plan.chain.live):
-            tools = self._links.tools_of(at)
-            if not tools:
+            if first[at] == first[at + 1]:
                 continue
-            if self._flags[at] & ASSISTANT:
+            tools = self._links.tools_of(at)
+            if flags[at] & ASSISTANT:
                 for call in tools:
                     waiting.setdefault(call, []).append(at)
                     if answered is not None:
                         answered[call] = at
                 continue
-            for place, call in enumerate(tools, self._links.first_tool[at]):
+            for place, call in enumerate(tools, first[at]):
                 makers = waiting.get(call)
                 if makers:
                     self._maker[place] = makers.pop(0)

@@ -6,50 +6,60 @@ it is not certain, nothing is found, and an exact scan answers.
 
 from __future__ import annotations
 
-_HEAD = 48
 _NOWHERE = -1, -1
+_KEYS = (b"usage", b"toolUseResult")
+_RESULT = b'"tool_result"'
 
 
 class Finder:
     """Looks for members as a file spells them: compact, or with a space after colon and comma."""
 
-    __slots__ = ("_colon", "_comma")
+    __slots__ = ("_members", "_other", "_value")
 
     def __init__(self) -> None:
-        self._comma, self._colon = _COMPACT
+        (self._members, self._value), self._other = _COMPACT, _SPACED
 
-    def member(self, data: bytes, key: bytes, value: bytes) -> tuple[int, int]:
+    def member(self, data: bytes, key: bytes, size: int) -> tuple[int, int]:
         """Return where a member with the comma before it stands; the last that looks like it.
 
         (-1, -1) when there is none: it is the first of its object, or spelled in an unusual way.
+
+        Args:
+            data: The line.
+            key: ``usage`` or ``toolUseResult``.
+            size: Bytes of its value.
         """
-        for _ in _SPELLINGS:
-            opening = self._comma + key + self._colon
-            start = data.rfind(opening + value[:_HEAD])
+        for _ in range(2):
+            opening = self._members[key]
+            start = data.rfind(opening)
             if start >= 0:
-                return start, start + len(opening) + len(value)
+                return start, start + len(opening) + size
             self._turn()
         return _NOWHERE
 
-    def value(self, data: bytes, key: bytes, value: bytes) -> tuple[int, int]:
-        """Return where the value of a member stands; the first that looks like it."""
-        for _ in _SPELLINGS:
-            opening = b'"' + key + self._colon
-            start = data.find(opening + value[:_HEAD])
+    def content(self, data: bytes, size: int) -> tuple[int, int]:
+        """Return where the content of a result stands whose type is stated before it."""
+        type_at = data.find(_RESULT)
+        for _ in range(2 * (type_at >= 0)):
+            start = data.find(self._value, type_at)
             if start >= 0:
-                return start + len(opening), start + len(opening) + len(value)
+                start += len(self._value)
+                return start, start + size
             self._turn()
         return _NOWHERE
 
     def _turn(self) -> None:
         """Try the other spelling, and stay with it."""
-        is_compact = self._colon == _COMPACT[1]
-        self._comma, self._colon = _SPACED if is_compact else _COMPACT
+        held = self._members, self._value
+        (self._members, self._value), self._other = self._other, held
 
 
-_COMPACT = b',"', b'":'
-_SPACED = b', "', b'": '
-_SPELLINGS = _COMPACT, _SPACED
+def _spelling(comma: bytes, colon: bytes) -> tuple[dict[bytes, bytes], bytes]:
+    return {key: comma + key + colon for key in _KEYS}, b'"content' + colon
+
+
+_COMPACT = _spelling(b',"', b'":')
+_SPACED = _spelling(b', "', b'": ')
 _SPACE = b" \t\r\n"
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from itertools import compress
+from itertools import zip_longest
+from operator import mul
 from typing import TYPE_CHECKING, Final
 
 from recap.cmv.contents import (
@@ -24,9 +25,11 @@ from recap.cmv.pairs import Pairs
 from recap.errors import InputError, InvalidContextError
 from recap.transcript.chain import chain_of
 from recap.transcript.lines import Report
-from recap.transcript.links import GAP, NO_PARENT, ROOT, UNKNOWN, Links, key_of
+from recap.transcript.links import GAP, NO_PARENT, ROOT, SYSTEM, UNKNOWN, Links, key_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from recap.cmv.index import Index
 
 ACTIVE: Final = 1  # in the live context
@@ -47,6 +50,8 @@ class Plan:
         pairs: The call of each result.
         boundary: Line at which the live context begins, 0 without a compaction.
         counts: Numbers for the report.
+        new_parents: The node each kept node follows now, ROOT for none; UNKNOWN where nothing
+            changes.
     """
 
     def __init__(self, index: Index) -> None:
@@ -59,7 +64,7 @@ class Plan:
         self.boundary = self.links.line[self.chain.boundary] if self.chain.boundary >= 0 else 0
         self.counts: Counter[str] = Counter()
         self._above = array("i")
-        self._new = array("i")
+        self.new_parents = array("i")
         for at in self.chain.live:
             self.state[at] = ACTIVE
         self._mark_named()
@@ -88,14 +93,9 @@ class Plan:
         """Return True when the thinking of a node goes."""
         return not (self.options.keep_thinking or self.state[at] & (WINDOW | OPEN))
 
-    def new_parent(self, at: int) -> int | None:
-        """Return the node a kept node follows now, ROOT for none; None where nothing changes."""
-        parent = self._new[at]
-        return None if parent == UNKNOWN else parent
-
     def _find_parents(self) -> None:
         """Give kept nodes whose parent goes the first kept one above it."""
-        new = self._new = array("i", [UNKNOWN]) * len(self.state)
+        new = self.new_parents = array("i", [UNKNOWN]) * len(self.state)
         self._above = array("i")
         state = self.state
         for at, parent in enumerate(self.parents.stated):
@@ -164,7 +164,7 @@ class Plan:
                 continue
             above = self.parents.stated[at]
             is_root = before < 0 and above < 0 and above != GAP
-            self._new[at] = UNKNOWN if above == before or is_root else before
+            self.new_parents[at] = UNKNOWN if above == before or is_root else before
             before = at if self.links.uuid[at] else before
         line = self._deviation()
         if line is not None:
@@ -175,21 +175,19 @@ class Plan:
 
     def _deviation(self) -> int | None:
         """Return the first line that would not be sent as it was; None for none."""
-        live = self.chain.live
+        live, line, state, said = self.chain.live, self.links.line, self.state, self.index.said
         for at in live:
-            if self.state[at] & DROPPED and self.index.said[at]:
-                return self.links.line[at]
-        links = self._links_after()
-        after = (links.line[at] for at in chain_of(links, Report()).live if _is_sent(links, at))
-        last = 0
-        for at in live:
-            if _is_sent(self.links, at) and not self.state[at] & DROPPED:
-                last = self.links.line[at]
-                if last != next(after, 0):
-                    return last
-        if not last:
+            if state[at] & DROPPED and said[at]:
+                return line[at]
+        before = array("i", (at for at in _sent(self.links, live) if not state[at] & DROPPED))
+        if not before:
             raise InputError(f"{self.index.source.name}: holds nothing that a client would send")
-        return last if next(after, 0) else None
+        links = self._links_after()
+        after = array("i", _sent(links, chain_of(links, Report()).live))
+        if before == after:
+            return None
+        pairs = zip_longest(before, after, fillvalue=before[-1])
+        return next((line[at] for at, other in pairs if at != other), line[before[-1]])
 
     def _mark_named(self) -> None:
         """Mark what the compaction names, and thinking from which lines of its message fork."""
@@ -239,17 +237,16 @@ class Plan:
 
     def _drop_lines(self) -> None:
         """Drop what goes whatever else happens."""
+        state, line, links = self.state, self.links.line, self.links
         for at, flags in enumerate(self.index.flags):
-            is_active = self.state[at] & ACTIVE
             if flags & PROGRESS:
                 self._drop(at, "progress_removed")
             elif flags & NO_MESSAGE:
                 self._drop(at, "odd_lines_dropped")
-            elif is_active:
-                self.counts["preserved_messages"] += self.links.line[
-                    at
-                ] < self.boundary and self.links.is_spoken(at)
-            elif self.links.line[at] < self.boundary:
+            elif state[at] & ACTIVE:
+                if line[at] < self.boundary and links.is_spoken(at):
+                    self.counts["preserved_messages"] += 1
+            elif line[at] < self.boundary:
                 self._drop(at, "pre_boundary_lines")
             elif self.options.drop_inactive:
                 self._drop(at, "inactive_lines")
@@ -315,43 +312,38 @@ class Plan:
                 gone += max(0, cost[at] - STUB_CHARS)
 
     def _links_after(self) -> Links:
-        """Return the links of the log as it is to be written."""
+        """Return the links of the log as it is to be written.
+
+        Nodes that go stay in their places, without an id, and as links that nobody sends: nothing can
+        lead to them. What does not change is shared.
+        """
         links, after = self.links, Links()
-        kept = bytes(not state & DROPPED for state in self.state)
-        parents = links.parent[:]
-        for at, new in enumerate(self._new):
+        kept = self.state.translate(_IS_KEPT)
+        after.line, after.message, after.owner = links.line, links.message, links.owner
+        after.kind = bytearray(map(mul, links.kind, kept))
+        after.uuid = array("q", map(mul, links.uuid, kept))
+        after.parent = array("q", map(mul, links.parent, kept))
+        for at, new in enumerate(self.new_parents):
             if new != UNKNOWN:
-                parents[at] = self.key_for(at, new)
-        for held, column in (
-            (after.line, links.line), (after.uuid, links.uuid), (after.parent, parents),
-            (after.message, links.message), (after.owner, links.owner),
-        ):  # fmt: skip
-            held.extend(compress(column, kept))
-        after.kind.extend(compress(links.kind, kept))
-        self._add_tools(after, kept)
-        if links.is_queued or links.compactions:
-            places = {at: n for n, at in enumerate(compress(range(len(kept)), kept))}
-            after.is_queued.update(places[at] for at in links.is_queued if at in places)
-            after.compactions.update(
-                {places[at]: held for at, held in links.compactions.items() if at in places}
-            )
+                after.parent[at] = self.key_for(at, new)
+        if self.pairs.has_orphans:
+            for at in range(len(kept)):
+                after.tools.extend(self.pairs.kept_tools(at))
+                after.first_tool.append(len(after.tools))
+        else:
+            after.tools, after.first_tool = links.tools, links.first_tool
+        after.is_queued.update(at for at in links.is_queued if kept[at])
+        after.compactions.update((at, held) for at, held in links.compactions.items() if kept[at])
         return after
 
-    def _add_tools(self, after: Links, kept: bytes) -> None:
-        first = self.links.first_tool
-        if not self.pairs.has_orphans and not any(
-            first[at] != first[at + 1] for at, is_kept in enumerate(kept) if not is_kept
-        ):
-            after.tools.extend(self.links.tools)
-            after.first_tool.extend(compress(first[1:], kept))
-            return
-        for at in compress(range(len(kept)), kept):
-            after.tools.extend(self.pairs.kept_tools(at))
-            after.first_tool.append(len(after.tools))
+
+def _sent(links: Links, nodes: Sequence[int]) -> Iterator[int]:
+    """Return those of the nodes that a client sends."""
+    kinds, queued = links.kind, links.is_queued
+    return (at for at in nodes if 0 < kinds[at] < SYSTEM or at in queued)
 
 
-def _is_sent(links: Links, at: int) -> bool:
-    return links.is_spoken(at) or at in links.is_queued
+_IS_KEPT = bytes(not state & DROPPED for state in range(256))
 
 
 STUB_CHARS = 150

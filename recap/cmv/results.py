@@ -47,6 +47,22 @@ def stubbed_result(raw: bytes, call: Call, options: TrimOptions, *, is_error: bo
     return new if new is not None and len(new) < len(raw) else None
 
 
+def stubbed_text(chars: int, size: int, call: Call, options: TrimOptions) -> bytes | None:
+    """Return what stands in place of a result that is one text and no error; None where it stays.
+
+    Args:
+        chars: Its characters.
+        size: Its bytes as JSON.
+        call: The call it answers.
+        options: How the session is trimmed.
+    """
+    threshold = options.threshold_of(call.tool)
+    if threshold is None or chars <= threshold:
+        return None
+    new = as_json(text_stub(chars, call, options.snapshot))
+    return new if len(new) < size else None
+
+
 def _stub(text: str, call: Call, options: TrimOptions, *, is_error: bool) -> str | None:
     threshold = options.threshold_of(call.tool)
     if threshold is None or len(text) <= threshold or is_stub(text):

@@ -92,7 +92,8 @@ def trim(
 
 def _plan(source: Sized, options: TrimOptions) -> Plan:
     index = Index(source, options).read()
-    if not any(map(index.links.is_spoken, range(len(index.links)))):
+    links = index.links
+    if not links.is_queued and not any(map(links.is_spoken, range(len(links)))):
         index = Index(source, options, of_side_chains=True).read()
     plan = Plan(index)
     if not plan.chain.live:

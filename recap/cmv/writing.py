@@ -6,7 +6,7 @@ import hashlib
 import re
 from array import array
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from recap.cmv.contents import (
     ASSISTANT,
@@ -18,31 +18,32 @@ from recap.cmv.contents import (
     NULLS,
     RESULT,
     SCAN,
+    STUBBED,
     THINKING,
+    USAGE,
     USER,
 )  # fmt: skip
-from recap.cmv.index import CUT_COPY, CUT_RESULT, LANE, NODE
+from recap.cmv.index import LANE, NODE
+from recap.cmv.places import Finder
 from recap.cmv.plan import ACTIVE, DROPPED, SPARED, WINDOW
-from recap.cmv.records import ABSENT, Record, record_of
-from recap.cmv.results import images_in, stubbed_result
+from recap.cmv.records import ABSENT, FAILURES, Record, decode_record, loose_record, record_of
+from recap.cmv.results import images_in, stubbed_result, stubbed_text
 from recap.cmv.scan import Wanted, scanned
 from recap.cmv.stubs import Call, about, harmless, restorable
 from recap.errors import InvalidContextError
-from recap.transcript.lines import BOM, split_lines
-from recap.transcript.links import NO_PARENT, key_of
+from recap.transcript.lines import BOM, line_chunks
+from recap.transcript.links import NO_PARENT, UNKNOWN, key_of
 from recap.transcript.model import decode, encode
 from recap.transcript.repair.patch import Edit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from recap.cmv.plan import Plan
 
 _PARENT = re.compile(rb'"parentUuid"\s*:\s*("[^"\\]*"|null)')
+UNSURE = SCAN | NULLS | RESULT | BLOCKS
 _SESSION = re.compile(rb'"sessionId"\s*:\s*("[^"\\]*")')
-
-
-Cuts: TypeAlias = "list[tuple[int, int, int]]"
 
 
 class Written(NamedTuple):
@@ -70,7 +71,12 @@ class Writer:
         self.session = encode(session) if session is not None else None
         self.counts: Counter[str] = Counter()
         self.active_chars = 0
-        self._cursor = 0
+        self._state, self._parents = plan.state, plan.new_parents
+        self._flags, self._cost = plan.index.flags, plan.index.cost
+        self._length = iter(plan.index.lengths).__next__
+        self._finder = Finder()
+        self._names: dict[int, bytes] = {}
+        self._makers: dict[int, Record] = {}
 
     def write(self, write: Callable[[bytes], object]) -> Written:
         """Write all lines.
@@ -79,45 +85,35 @@ class Writer:
             InvalidContextError: An edit of a line cannot be proved.
         """
         whole = hashlib.sha256()
-        size = lines = at = 0
+        size = lines = number = at = 0
         source, fates = self.index.source, self.index.fates
-        pieces: list[bytes] = [BOM] if source.read(0, min(3, source.size)) == BOM else []
-        held = 0
-        for number, _, data, is_ended in split_lines(source):
-            if fates[number - 1] == NODE:
-                line = self._node(at, data)
-                at += 1
-            else:
-                line = self._other(number, data)
-            if line is None:
-                continue
-            pieces.append(line)
-            if is_ended:
-                pieces.append(b"\n")
-            lines += 1
-            held += len(line)
-            if held >= _BUFFER:
-                size += self._flush(pieces, whole.update, write)
-                held = 0
-        size += self._flush(pieces, whole.update, write)
+        opening = BOM if source.read(0, min(3, source.size)) == BOM else b""
+        for _, chunk, is_ended in line_chunks(source):
+            kept = []
+            for data in chunk.split(b"\n"):
+                if fates[number] == NODE:
+                    line = self._node(at, data)
+                    at += 1
+                else:
+                    line = self._other(number, data)
+                number += 1
+                if line is not None:
+                    kept.append(line)
+            lines += len(kept)
+            if is_ended and kept:
+                kept.append(b"")
+            piece = opening + b"\n".join(kept)
+            opening = b""
+            whole.update(piece)
+            write(piece)
+            size += len(piece)
         return Written(size, lines, whole.digest(), self.active_chars)
 
-    def _flush(
-        self,
-        pieces: list[bytes],
-        update: Callable[[bytes], object],
-        write: Callable[[bytes], object],
-    ) -> int:
-        data = b"".join(pieces)
-        pieces.clear()
-        update(data)
-        write(data)
-        return len(data)
-
-    def _other(self, number: int, data: bytes) -> bytes | None:
-        if not self.plan.keeps(number, self.index.fates[number - 1]):
+    def _other(self, place: int, data: bytes) -> bytes | None:
+        """Return a line that is no node as it is to be written, None for one that goes."""
+        if not self.plan.keeps(place + 1, self.index.fates[place]):
             return None
-        return self._with_session(data) if self.session is not None else data
+        return data if self.session is None else self._with_session(data)
 
     def _with_session(self, data: bytes) -> bytes:
         found = list(_SESSION.finditer(data))
@@ -134,25 +130,37 @@ class Writer:
 
     def _node(self, at: int, data: bytes) -> bytes | None:
         """Return a node's line as it is to be written, None for one that goes."""
-        state, flags = self.plan.state[at], self.index.flags[at]
-        cuts, self._cursor = self.index.cuts_of(at, self._cursor)
+        state, flags, length = self._state[at], self._flags[at], self._length
+        usage = length() if flags & USAGE else 0
+        copy = length() if flags & COPY else 0
+        content = length() if flags & (LONG | BLOCKS) == LONG else 0
         if state & DROPPED:
-            if flags & THINKING:
-                self.counts["thinking_removed"] += 1
-            if flags & RESULT:
-                self.counts["orphans_dropped"] += len(self.links.tools_of(at))
+            self._leave_out(at, flags, data)
             return None
-        parent = self.plan.new_parent(at)
-        is_scanned = self._needs_scan(at, state, flags)
-        if not is_scanned and parent is None and not cuts and self.session is None:
-            line = data
-            cost = self.index.cost[at]
+        parent = self._parents[at]
+        if flags & UNSURE and self._needs_scan(at, state, flags):
+            line, cost = self._scanned(at, data, parent)
+        elif usage or copy or content or parent != UNKNOWN or self.session is not None:
+            content = 0 if state & (WINDOW | SPARED) else content
+            line, cost = self._cut(at, data, parent, (usage, copy, content))
         else:
-            line, cost = self._edited(at, data, parent, None if is_scanned else cuts)
+            line, cost = data, self._cost[at]
         if state & ACTIVE:
             self.active_chars += cost
-            self.counts["errors_kept"] += bool(flags & ERROR)
+            if flags & ERROR:
+                self.counts["errors_kept"] += 1
         return line
+
+    def _leave_out(self, at: int, flags: int, data: bytes) -> None:
+        if flags & THINKING:
+            self.counts["thinking_removed"] += 1
+        if flags & RESULT:
+            self.counts["orphans_dropped"] += len(self.links.tools_of(at))
+        found = _PARENT.search(data, 0, _HEAD)
+        if found is not None:
+            if len(self._names) > _HELD:
+                self._names.clear()
+            self._names[self.plan.parents.stated[at]] = found[1]
 
     def _needs_scan(self, at: int, state: int, flags: int) -> bool:
         """Return True when first sight does not tell all that changes in a line."""
@@ -164,72 +172,90 @@ class Writer:
             return False
         return not (flags & (THINKING | LONG) == THINKING and not self.plan.loses_thinking(at))
 
-    def _edited(
-        self, at: int, data: bytes, parent: int | None, cuts: Cuts | None
+    def _cut(
+        self, at: int, data: bytes, parent: int, sizes: tuple[int, int, int]
     ) -> tuple[bytes, int]:
-        """Return a line with its edits made and proved, and the characters of it that are sent."""
-        new_parent = None if parent is None else self._uuid_json(parent)
-        if parent is not None:
-            self.counts["reparented"] += 1
-        if cuts is not None:
-            edits, counts = self._cut(at, data, new_parent, cuts)
-            line = splice(data, edits) if edits is not None else None
-            proof = self._proof(at, line, parent) if line is not None else "no edit"
-            if not isinstance(proof, str):
-                assert line is not None
-                self._count(counts)
-                return line, proof
-        wanted = self._wanted(at, new_parent)
+        """Return a line edited at first sight and proved, and the characters of it that are sent.
+
+        Args:
+            at: Its node.
+            data: The line.
+            parent: The node it follows now, UNKNOWN for the one it followed.
+            sizes: Bytes of its usage, of its copy of a result, and of its result; 0 for what stays.
+        """
+        usage, copy, content = sizes
+        finder, line, stub, images = self._finder, data, None, 0
+        if content:
+            line, stub, images = self._with_stub(at, data, content)
+        if copy:
+            start, end = finder.member(line, b"toolUseResult", copy)
+            line = line[:start] + line[end:]
+        if usage:
+            start, end = finder.member(line, b"usage", usage)
+            line = line[:start] + line[end:]
+        if self.session is not None:
+            line = _replaced(line, _SESSION, self.session)
+        if parent != UNKNOWN:
+            line = _replaced(line, _PARENT, self._name(parent))
+        cost = self._proof(at, line, parent, stub)
+        if isinstance(cost, str):
+            return self._scanned(at, data, parent)
+        self._count_cuts(parent, sizes, stub, images)
+        return line, cost
+
+    def _count_cuts(
+        self, parent: int, sizes: tuple[int, int, int], stub: bytes | None, images: int
+    ) -> None:
+        counts = self.counts
+        usage, copy, _ = sizes
+        if usage:
+            counts["usage_removed"] += 1
+        if copy:
+            counts["tool_use_results_removed"] += 1
+        if parent != UNKNOWN:
+            counts["reparented"] += 1
+        if stub is not None:
+            counts["images_stubbed"] += images
+            counts["results_stubbed"] += not images or b"[Trimmed: ~" in stub
+
+    def _with_stub(self, at: int, line: bytes, size: int) -> tuple[bytes, bytes | None, int]:
+        """Return a line with a stub for its one result, the stub, and the images in the result.
+
+        The stub is None where the result stays, and one that no proof passes where no result is.
+        """
+        maker = self.plan.pairs.makers_of(at)[0]
+        start, end = self._finder.content(line, size)
+        call = self._call(maker, self.links.tools_of(at)[0])
+        if line[start : start + 1] == b'"' and not line.startswith(STUBBED, start):
+            stub, images = stubbed_text(self._cost[at], size, call, self.options), 0
+        else:
+            raw = line[start:end]
+            try:
+                stub = stubbed_result(raw, call, self.options, is_error=False)
+                images = images_in(raw) if stub is not None else 0
+            except (ValueError, *FAILURES):
+                return line, b"", 0
+        return (line, None, 0) if stub is None else (line[:start] + stub + line[end:], stub, images)
+
+    def _scanned(self, at: int, data: bytes, parent: int) -> tuple[bytes, int]:
+        """Return a line edited by an exact scan and proved, and its characters that are sent."""
+        new_parent = None if parent == UNKNOWN else self._uuid_json(parent)
         try:
-            found, scan_counts = scanned(record_of(data)[1], wanted)
+            edits, counts = scanned(record_of(data)[1], self._wanted(at, new_parent))
         except ValueError:
-            found, scan_counts = [], Counter()
-        line = splice(data, found)
-        proof = self._proof(at, line, parent)
-        if isinstance(proof, str):
+            edits, counts = [], Counter()
+        line = splice(data, edits)
+        cost = self._proof(at, line, parent)
+        if isinstance(cost, str):
             raise InvalidContextError(
-                f"line {self.links.line[at]:,} would not be what it has to be: {proof}; nothing was "
+                f"line {self.links.line[at]:,} would not be what it has to be: {cost}; nothing was "
                 "written, please report this"
             )
-        self._count(scan_counts)
-        return line, proof
-
-    def _count(self, counts: Mapping[str, int]) -> None:
+        if parent != UNKNOWN:
+            self.counts["reparented"] += 1
         for name, number in counts.items():
             self.counts[name] += number
-
-    def _cut(
-        self, at: int, data: bytes, parent: bytes | None, cuts: Cuts
-    ) -> tuple[list[tuple[int, int, bytes]] | None, dict[str, int]]:
-        """Return the edits of a line from the places the first pass found; None when one fails."""
-        edits: list[tuple[int, int, bytes]] = []
-        counts: dict[str, int] = {}
-        for new, pattern in ((parent, _PARENT), (self.session, _SESSION)):
-            if new is None:
-                continue
-            found = pattern.search(data)
-            if found is None:
-                return None, counts
-            edits.append((*found.span(1), new))
-        for kind, start, end in cuts:
-            if kind != CUT_RESULT:
-                edits.append((start, end, b""))
-                counts["tool_use_results_removed" if kind == CUT_COPY else "usage_removed"] = 1
-                continue
-            if self.plan.state[at] & (WINDOW | SPARED):
-                continue
-            maker = self.plan.pairs.makers_of(at)
-            call = self._call(maker[0], self.links.tools_of(at)[0]) if maker else None
-            stub = (
-                stubbed_result(data[start:end], call, self.options, is_error=False)
-                if call
-                else None
-            )
-            if stub is not None:
-                edits.append((start, end, stub))
-                counts["images_stubbed"] = images = images_in(data[start:end])
-                counts["results_stubbed"] = not images or b"[Trimmed: ~" in stub
-        return edits, counts
+        return line, cost
 
     def _wanted(self, at: int, parent: bytes | None) -> Wanted:
         flags, state = self.index.flags[at], self.plan.state[at]
@@ -263,9 +289,13 @@ class Writer:
     def _uuid_json(self, at: int) -> bytes:
         return encode(self._uuid(at)) if at >= 0 else b"null"
 
+    def _name(self, at: int) -> bytes:
+        """Return the id of a node as JSON, as a line that followed it spelled it if one just went."""
+        return self._names.get(at) or self._uuid_json(at)
+
     def _call(self, at: int, key: int) -> Call:
         """Return the call with this key that a node makes."""
-        message = self._record(at).message
+        message = (self._makers.get(at) or self._record(at)).message
         content = message.content if message is not None else None
         for block in content if isinstance(content, list) else ():
             if block.type == "tool_use" and block.id and key_of(block.id) == key:
@@ -273,50 +303,80 @@ class Writer:
                 return Call(harmless(block.name or ""), about(arguments), restorable(block.id))
         return Call("", "", "unknown")
 
-    def _proof(self, at: int, line: bytes, parent: int | None) -> int | str:
+    def _proof(self, at: int, line: bytes, parent: int, stub: bytes | None = None) -> int | str:
         """Return the characters of a changed line that are sent, or what is wrong with it."""
-        try:
-            record, _ = record_of(line)
-        except ValueError:
-            record = None
+        record = _record_or_none(line)
         if record is None:
             return "it cannot be read any more"
         if not self._has_links(at, record, parent):
             return "its links changed"
-        flags = self.index.flags[at]
+        flags, message = self._flags[at], record.message
         if not flags & (USER | ASSISTANT):
             return 0
-        if (
-            record.message is None
-            or record.message.usage is not ABSENT
-            or record.usage is not ABSENT
-        ):
+        if message is None or message.usage is not ABSENT or record.usage is not ABSENT:
             return "usage is left"
         if flags & COPY and record.toolUseResult is not ABSENT:
             return "the copy of a result is left"
-        index = self.index
-        if not flags & (RESULT | BLOCKS | NULLS) and index.reader.is_verbatim:
-            is_same = index.reader.words(record) == index.said[at]
-            return index.cost[at] if is_same else "its texts or calls changed"
-        now, cost, said, tools = index.reader.message(record)
-        if said != index.said[at]:
+        reader = self.index.reader
+        if flags & (RESULT | BLOCKS | NULLS) or not reader.is_verbatim:
+            return self._proof_of_blocks(at, record, stub)
+        if reader.words(record) != self.index.said[at]:
+            return "its texts or calls changed"
+        if len(line) < _SMALL:
+            self._hold(at, record)
+        return self._cost[at]
+
+    def _hold(self, at: int, record: Record) -> None:
+        """Hold a record that makes calls: their results follow soon."""
+        if self.links.first_tool[at] != self.links.first_tool[at + 1]:
+            if len(self._makers) >= _HELD:
+                self._makers.clear()
+            self._makers[at] = record
+
+    def _proof_of_blocks(self, at: int, record: Record, stub: bytes | None) -> int | str:
+        """Go on with the proof of a line whose blocks may change."""
+        now, cost, said, tools = self.index.reader.message(record)
+        if said != self.index.said[at]:
             return "its texts or calls changed"
         if array("q", tools) != self.plan.pairs.kept_tools(at) or now & NULLS:
             return "its blocks changed"
-        return cost if cost <= index.cost[at] else "it grew"
+        if stub is not None and bytes(record.message.content[0].content) != stub:  # type: ignore[union-attr,index]  # one result, by its tools
+            return "its result is no stub"
+        return cost if cost <= self.index.cost[at] else "it grew"
 
-    def _has_links(self, at: int, record: Record, parent: int | None) -> bool:
+    def _has_links(self, at: int, record: Record, parent: int) -> bool:
         links = self.links
         side = LANE if (record.isSidechain is True) != self.index.of_side_chains else 0
-        stated, message = record.parentUuid, record.message
+        stated, uuid, owner = record.parentUuid, record.uuid, record.sourceToolAssistantUUID
+        message = record.message
         above = NO_PARENT if stated is None else hash(stated) ^ side if stated else 0
-        wanted = links.parent[at] if parent is None else self.plan.key_for(at, parent)
+        wanted = links.parent[at] if parent == UNKNOWN else self.plan.key_for(at, parent)
         return (
             above == wanted
-            and (hash(record.uuid) ^ side if record.uuid else 0) == links.uuid[at]
-            and (message is None or hash(message.id or "") == links.message[at])
-            and hash(record.sourceToolAssistantUUID or "") == links.owner[at]
+            and (hash(uuid) ^ side if uuid else 0) == links.uuid[at]
+            and (message is None or (hash(message.id) if message.id else 0) == links.message[at])
+            and (hash(owner) if owner else 0) == links.owner[at]
         )
+
+
+def _replaced(line: bytes, pattern: re.Pattern[bytes], value: bytes) -> bytes:
+    """Return a line with a value in place of the first one found; nothing where there is none."""
+    found = pattern.search(line)
+    if found is None:
+        return b""
+    start, end = found.span(1)
+    return line[:start] + value + line[end:]
+
+
+def _record_or_none(line: bytes) -> Record | None:
+    try:
+        return decode_record(line)
+    except FAILURES:
+        pass
+    try:
+        return loose_record(line)[0]
+    except ValueError:
+        return None
 
 
 def splice(data: bytes, edits: Sequence[tuple[int, int, bytes]]) -> bytes:
@@ -334,5 +394,11 @@ def splice(data: bytes, edits: Sequence[tuple[int, int, bytes]]) -> bytes:
     return b"".join(pieces)
 
 
-_BUFFER = 1 << 18
-"""Bytes that are written at once."""
+_HEAD = 200
+"""Bytes of a line among which clients write its parent."""
+
+_HELD = 64
+"""Parents of lines left out whose names are held, and calls that are to be answered."""
+
+_SMALL = 1 << 13
+"""Bytes of a line up to which it may be held."""

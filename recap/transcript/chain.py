@@ -116,6 +116,7 @@ class _Walk:
         path = array("i")
         self.walks = walk = self.walks + 1
         seen, compactions, parent = self.walked, self.links.compactions, self.parents.parent
+        stated = self.parents.stated
         below = at
         while at >= 0 and seen[at] != walk:
             seen[at] = walk
@@ -125,7 +126,8 @@ class _Walk:
             path.append(at)
             if at in compactions:
                 return path[::-1], at
-            self._report_gap(at)
+            if stated[at] == GAP:
+                self._report_gap(at)
             below, at = at, parent[at]
         return path[::-1], ROOT
 
@@ -145,8 +147,6 @@ class _Walk:
         return later[-1] if later else self.by_anchor.get(at)
 
     def _report_gap(self, at: int) -> None:
-        if self.parents.stated[at] != GAP:
-            return
         joined = self.parents.parent[at] >= 0
         detail = (
             "the lines just before it are taken for it" if joined else "the context begins here"
@@ -247,7 +247,7 @@ class _Beside:
 
     def add(self) -> list[int]:
         """Take in the nodes and return them."""
-        rest = [at for at in range(len(self.links)) if self._may_belong(at)]
+        rest = [at for at, side in enumerate(self.side) if not side and self._may_belong(at)]
         for at in rest:
             if self.links.kind[at] != ASSISTANT:
                 self.asked.update(self.links.tools_of(at))
@@ -263,7 +263,7 @@ class _Beside:
         return added
 
     def _may_belong(self, at: int) -> bool:
-        if self.side[at] or self.parents.repeated[at]:
+        if self.parents.repeated[at]:
             return False
         return self.links.is_spoken(at) or at in self.links.is_queued
 

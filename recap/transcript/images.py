@@ -24,8 +24,9 @@ MEDIA_KEYS = ("media_type", "mimeType", "mime_type")
 URL_KEYS = ("url", "image_url", "fileUri", "file_uri")
 """Keys by which the dialects hold an image: an inner object, and in it the data or an address."""
 
+FIRST_CHARS = 128
 HEADER_CHARS = 64 * 1024
-"""Base64 characters looked at; an image whose size comes later is of unknown size."""
+"""Base64 characters looked at, of a JPEG; an image whose size comes later is of unknown size."""
 
 UNKNOWN_IMAGE_TOKENS = 1600
 MAX_IMAGE_TOKENS = 1600
@@ -80,12 +81,9 @@ def _base64_data(block: dict[str, Json]) -> str:
 
 def pixel_size(data: str) -> tuple[int, int]:
     """Return (width, height) of base64 PNG, GIF, JPEG or WebP data; (0, 0) where unreadable."""
-    text = "".join(data[:HEADER_CHARS].split())  # some encoders break lines and leave padding out
-    text = text[: len(text) - (len(text) % 4 == 1)]
-    try:
-        head = base64.b64decode(text + "=" * (-len(text) % 4))
-    except (binascii.Error, ValueError):
-        return 0, 0
+    head = _decoded(data[:FIRST_CHARS])
+    if head.startswith(b"\xff\xd8"):
+        head = _decoded(data[:HEADER_CHARS])
     try:
         if head.startswith(b"\x89PNG"):
             width, height = struct.unpack(">II", head[16:24])
@@ -100,6 +98,16 @@ def pixel_size(data: str) -> tuple[int, int]:
     except (struct.error, IndexError):
         return 0, 0
     return width, height
+
+
+def _decoded(data: str) -> bytes:
+    """Return the bytes of base64 that may be cut anywhere; none where it is none."""
+    text = "".join(data.split())  # some encoders break lines and leave padding out
+    text = text[: len(text) - (len(text) % 4 == 1)]
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4))
+    except (binascii.Error, ValueError):
+        return b""
 
 
 def _webp_size(head: bytes) -> tuple[int, int]:

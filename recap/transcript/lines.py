@@ -197,21 +197,30 @@ class Line(NamedTuple):
 
 def split_lines(source: Sized) -> Iterator[Line]:
     r"""Yield the lines of a source, split on ``\n`` only, a byte order mark left out."""
-    at = len(BOM) if source.read(0, min(len(BOM), source.size)) == BOM else 0
     number = 0
+    for at, chunk, is_ended in line_chunks(source):
+        for data in chunk.split(b"\n"):
+            number += 1
+            yield Line(number, at, data, is_ended)
+            at += len(data) + 1
+
+
+def line_chunks(source: Sized) -> Iterator[tuple[int, bytes, bool]]:
+    r"""Yield runs of whole lines: offset, bytes without the last line feed, whether it had one.
+
+    A run without a line feed at its end is one line, the last of the source.
+    """
+    at = len(BOM) if source.read(0, min(len(BOM), source.size)) == BOM else 0
     while at < source.size:
         chunk = source.read(at, min(at + CHUNK_BYTES, source.size))
         cut = chunk.rfind(b"\n")
         if cut < 0:
             end = _line_end(source, at + len(chunk))
-            number += 1
-            yield Line(number, at, source.read(at, end), end < source.size)
+            yield at, source.read(at, end), end < source.size
             at = end + 1
-            continue
-        for data in chunk[:cut].split(b"\n"):
-            number += 1
-            yield Line(number, at, data, True)
-            at += len(data) + 1
+        else:
+            yield at, chunk[:cut], True
+            at += cut + 1
 
 
 def _line_end(source: Sized, start: int) -> int:

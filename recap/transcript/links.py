@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -216,19 +217,22 @@ class Parents:
         return self._index.find(uuid, ROOT)
 
     def _stated(self) -> array[int]:
-        find, uuids = self._index.find, self.links.uuid
-        stated = array("i")
-        last, before = 0, ROOT
-        for at, parent in enumerate(self.links.parent):
-            if parent == NO_PARENT:
-                above = ROOT
-            elif parent == last and parent and not self.repeated[before]:
-                above = before  # most lines follow the one before them
-            else:
-                above = find(parent, GAP if parent else UNSTATED)
-            stated.append(GAP if above == at else above)
-            last, before = uuids[at], at
+        uuids, parents = self.links.uuid, self.links.parent
+        stated = array("i", range(ROOT, len(parents) - 1))  # most lines follow the one before them
+        for at, (parent, before) in enumerate(zip(parents, chain((0,), uuids), strict=False)):
+            if parent != before or not parent:
+                stated[at] = self._place_of(parent, at)
+        for at in self._index.replaced:
+            if at + 1 < len(stated) and stated[at + 1] == at:
+                stated[at + 1] = self._place_of(parents[at + 1], at + 1)
         return stated
+
+    def _place_of(self, parent: int, at: int) -> int:
+        """Return the place of the parent with this key, of the node at a place."""
+        if parent == NO_PARENT:
+            return ROOT
+        above = self._index.find(parent, GAP if parent else UNSTATED)
+        return GAP if above == at else above
 
     def _followed(self) -> bytearray:
         followed = bytearray(len(self.links))
@@ -249,6 +253,8 @@ class Parents:
         the client falls back to the previous line too. A line that a later one of the same uuid
         replaces is none: its text comes with the later one.
         """
+        if not self.stated or min(self.stated) >= ROOT:
+            return self.stated
         joined = self.stated[:]
         last = ROOT
         for at, kind in enumerate(self.links.kind):
