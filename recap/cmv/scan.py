@@ -144,7 +144,8 @@ class _Scan:
             elif self.read[after : after + 1] == b",":
                 end = forth(self.read, after + 1)
             self.edits.append(Edit(start, end))
-            self.counts["usage_removed"] += name[1] - name[0] == len('"usage"')
+            is_usage = name[1] - name[0] == len('"usage"')
+            self.counts["usage_removed" if is_usage else "tool_use_results_removed"] += 1
             behind = end
 
     def _content(self, span: Span) -> None:

@@ -39,6 +39,7 @@ from recap.transcript.repair.patch import Edit
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from recap.cmv.options import TrimOptions
     from recap.cmv.plan import Plan
 
 _PARENT = re.compile(rb'"parentUuid"\s*:\s*("[^"\\]*"|null)')
@@ -223,19 +224,19 @@ class Writer:
 
         The stub is None where the result stays, and one that no proof passes where no result is.
         """
-        maker = self.plan.pairs.makers_of(at)[0]
         start, end = self._finder.content(line, size)
+        if start < 0:
+            return line, b"", 0
+        maker = self.plan.pairs.makers_of(at)[0]
         call = self._call(maker, self.links.tools_of(at)[0])
-        if line[start : start + 1] == b'"' and not line.startswith(STUBBED, start):
-            stub, images = stubbed_text(self._cost[at], size, call, self.options), 0
+        images = 0
+        if line.startswith(b'"', start) and not line.startswith(STUBBED, start):
+            stub = stubbed_text(self._cost[at], size, call, self.options)
+            if stub is None:
+                return line, None, 0
         else:
-            raw = line[start:end]
-            try:
-                stub = stubbed_result(raw, call, self.options, is_error=False)
-                images = images_in(raw) if stub is not None else 0
-            except (ValueError, *FAILURES):
-                return line, b"", 0
-        return (line, None, 0) if stub is None else (line[:start] + stub + line[end:], stub, images)
+            stub, images = _list_stub(line[start:end], call, self.options)
+        return line[:start] + stub + line[end:], stub, images
 
     def _scanned(self, at: int, data: bytes, parent: int) -> tuple[bytes, int]:
         """Return a line edited by an exact scan and proved, and its characters that are sent."""
@@ -357,6 +358,15 @@ class Writer:
             and (message is None or (hash(message.id) if message.id else 0) == links.message[at])
             and (hash(owner) if owner else 0) == links.owner[at]
         )
+
+
+def _list_stub(raw: bytes, call: Call, options: TrimOptions) -> tuple[bytes, int]:
+    """Return the stub of a result that is a list, and its images; b"" where it is none or stays."""
+    try:
+        stub = stubbed_result(raw, call, options, is_error=False)
+        return (b"", 0) if stub is None else (stub, images_in(raw))
+    except (ValueError, *FAILURES):
+        return b"", 0
 
 
 def _replaced(line: bytes, pattern: re.Pattern[bytes], value: bytes) -> bytes:
