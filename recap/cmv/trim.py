@@ -20,9 +20,11 @@ from recap.cmv.index import Index
 from recap.cmv.options import TrimOptions
 from recap.cmv.plan import DROPPED, Plan
 from recap.cmv.report import COUNTS, TrimReport
+from recap.cmv.stubs import is_stub
 from recap.cmv.writing import Writer, Written
 from recap.errors import InputError, InvalidContextError, UsageError, shown_path
-from recap.transcript.sources import CHUNK_BYTES, open_source
+from recap.transcript import claude_code
+from recap.transcript.sources import CHUNK_BYTES, ByteSource, open_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
 
 FLOOR = 0.95
 """Share of the active characters above which a trim has to be confirmed."""
+
+READ_BYTES = 8_000_000
+"""Bytes of a session up to which both are read again: above, it would double the time."""
 
 DEFAULTS = TrimOptions()
 PRIVATE = 0o600
@@ -82,6 +87,8 @@ def trim(
         writer = Writer(plan, session_id)
         written = writer.write(stream.write)
         _prove_bytes(written, stream)
+        if plan.index.unreadable or source.size <= READ_BYTES:
+            _prove_reading(source, stream, options)
         report = _report(plan, writer, written)
         if report.reduction > FLOOR and not options.yes:
             raise UsageError(
@@ -112,6 +119,36 @@ def _prove_bytes(written: Written, stream: IO[bytes]) -> None:
         whole.update(piece)
     if whole.digest() != written.sha256:
         raise InvalidContextError("the disk holds other bytes than were written; nothing was kept")
+
+
+def _prove_reading(source: Sized, stream: IO[bytes], options: TrimOptions) -> None:
+    """Raise InvalidContextError unless the reader finds the same conversation in both.
+
+    Each line and the chain of lines are proved already. The reader goes further: it mends torn lines,
+    whatever that makes of the lines around them, so sessions with such lines are always read.
+    """
+    stream.seek(0)
+    if _conversation(ByteSource(stream.read()), options) != _conversation(source, options):
+        raise InvalidContextError(
+            "the session is damaged so that a trim would change what is read of it; nothing was "
+            "written. `recap check SESSION --repair FIXED` mends it first"
+        )
+
+
+def _conversation(source: Sized, options: TrimOptions) -> list[tuple[str, str, bytes]]:
+    """Return texts and requests of the live context, in order, but for those that may change."""
+    kinds = ("text", "call") if options.requests == "keep" else ("text",)
+    changing = "local" if options.stub_local_output else None
+    has_stubs = options.strip_user_images  # they are texts among the person's own
+    return [
+        (message.role, part.kind, part.digest)
+        for message in claude_code.read(source).messages
+        if message.is_active
+        for part in message.parts
+        if part.kind in kinds
+        and part.author != changing
+        and not (has_stubs and part.kind == "text" and is_stub(part.text()))
+    ]
 
 
 def _report(plan: Plan, writer: Writer, written: Written) -> TrimReport:

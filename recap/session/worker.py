@@ -264,6 +264,7 @@ class Worker:
         """Return the process, a new one where it has ended."""
         child = self._child
         if child is None or child.poll() is not None:
+            self._stop()  # one that ended by itself has its pipes still
             path = os.pathsep.join(each or str(Path.cwd()) for each in sys.path)
             child = subprocess.Popen(
                 [

@@ -6,7 +6,7 @@ import json
 import random
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from recap.cmv.options import TrimOptions
@@ -182,6 +182,8 @@ def test_a_line_in_which_nothing_changes_keeps_its_bytes(
 
 
 @given(seeds, st.integers(1, 6), options, st.integers(0, 2**32), st.integers(1, 4))
+@example(862807815, 6, TrimOptions(keep_last=5, drop_inactive=True, yes=True), 3902768159, 1)
+@example(3277895418, 1, TrimOptions(keep_last=5, yes=True), 3355405148, 1)
 @settings(max_examples=150)
 def test_a_damaged_session_keeps_its_words_or_is_refused(
     seed: int, turns: int, wanted: TrimOptions, damage: int, times: int
