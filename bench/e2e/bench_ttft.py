@@ -6,8 +6,8 @@ The paper's latency experiment in small: SmolLM2-135M (all layers where `recap p
 was run) reads a real session up to a request, once whole and once compacted, with nothing cached.
 Time to the first token is the prefill up to the logits of the last position, processor time of one
 thread, least of several runs, the two contexts in turn. To the compacted one the selection is added:
-segmenting, observing, selecting and rendering a session of which nothing is known yet. Tokenizing is
-left out of both. Sessions of the development half, the moment nearest below each length, where at
+segmenting, observing, selecting and rendering a session of which nothing is known yet but the names
+of its texts, which the process read before. Tokenizing is left out of both. Sessions of the development half, the moment nearest below each length, where at
 least half of the context is history.
 """
 

@@ -119,9 +119,14 @@ def _loose_content(raw: bytes) -> str | list[Block] | None:
     if raw[:1] == b'"':
         return text_of(raw)
     try:
-        return list(map(loose_block, map(bytes, _RAWS.decode(raw))))
+        return list(map(loose_block, raw_elements(raw)))
     except FAILURES:
         return None
+
+
+def raw_elements(raw: bytes) -> list[bytes]:
+    """Return the elements of an array as they stand; raises one of ``FAILURES`` for what is none."""
+    return list(map(bytes, _RAWS.decode(raw)))
 
 
 def loose_block(raw: bytes) -> Block:

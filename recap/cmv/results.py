@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from recap.cmv.contents import is_image, texts_in
-from recap.cmv.records import text_of
+from recap.cmv.records import raw_elements, text_of
 from recap.cmv.stubs import (
     KEPT_CHARS,
     Call,
@@ -22,9 +20,6 @@ from recap.transcript.model import decode
 
 if TYPE_CHECKING:
     from recap.cmv.options import TrimOptions
-
-
-_RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def stubbed_result(raw: bytes, call: Call, options: TrimOptions, *, is_error: bool) -> bytes | None:
@@ -76,7 +71,7 @@ def _stub(text: str, call: Call, options: TrimOptions, *, is_error: bool) -> str
 
 def _stubbed_list(raw: bytes, call: Call, options: TrimOptions, *, is_error: bool) -> bytes | None:
     """Return a list with one stub for its texts and one for each image; what else it holds stays."""
-    raws = list(map(bytes, _RAWS.decode(raw)))
+    raws = raw_elements(raw)
     blocks = list(map(decode, raws))
     texts = texts_in(blocks)
     stub = None
