@@ -11,6 +11,7 @@
     ├── StoreError          the store cannot be opened, read or written (exit status 1)
     │   └── ConflictError   another process saved the row first: load it again
     ├── CaptureError        attention of a turn could not be measured: no observation of it
+    ├── MethodError         a method of the study cannot run: a package or a model is missing
     └── InvalidContextError  a rendered context failed its own check: a bug of ours, never sent
 """
 
@@ -89,6 +90,10 @@ class CaptureError(RecapError):
     def __init__(self, reason: str, text: str) -> None:
         super().__init__(text)
         self.reason = reason
+
+
+class MethodError(RecapError):
+    """A method cannot run here: a package, a model or an endpoint is missing. The text says which."""
 
 
 class InvalidContextError(RecapError):
