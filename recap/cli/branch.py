@@ -12,7 +12,15 @@ from recap.cli.options import json_option
 from recap.cli.output import remark, say, say_json, working
 from recap.cli.state import State, folder_option
 from recap.cli.trim import trim_options
-from recap.cli.versions import homes, inherit_graphs, launch, made_json, made_lines, opened_store
+from recap.cli.versions import (
+    homes,
+    inherit_graphs,
+    launch,
+    made_json,
+    made_lines,
+    opened_store,
+    settle_first,
+)
 
 if TYPE_CHECKING:
     from recap.cmv.branch import Wish
@@ -48,6 +56,8 @@ def command(
     from recap.cmv.names import find_snapshot
 
     with opened_store(state) as store:
+        if not dry_run:
+            settle_first(store)
         row = find_snapshot(store.history, snapshot)
         wish = _wish(row, **given)
         with working(f"branching {row.name or row.id}"):

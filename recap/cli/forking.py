@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 import click
 
 from recap.cli.output import Line, say, say_json, working
-from recap.cli.versions import branch_json, homes, inherit_graphs, launch, made_lines, snapshot_json
+from recap.cli.versions import (
+    branch_json,
+    homes,
+    inherit_graphs,
+    launch,
+    made_lines,
+    settle_first,
+    snapshot_json,
+)
 from recap.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,6 +44,7 @@ def fork_session(
         raise UsageError("a trim without -o keeps a snapshot: leave --no-store out")
     wanted = f"trim_{datetime.now():%Y%m%d_%H%M%S}"
     with working(f"trimming {path}"), state.opened() as store:
+        settle_first(store)
         labels = Labels(name=name or free_name(store.history, wanted))
         row, made = fork(store, look(path), labels, wish, homes())
         inherit_graphs(store, row, made)

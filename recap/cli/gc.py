@@ -10,7 +10,7 @@ from recap.cli.command import Command
 from recap.cli.options import json_option
 from recap.cli.output import byte_size, counted, say, say_json, working
 from recap.cli.state import State, folder_option
-from recap.cli.versions import opened_store
+from recap.cli.versions import opened_store, settle_first
 from recap.errors import UsageError, shown
 
 SCHEMA = "recap.gc/1"
@@ -25,17 +25,18 @@ UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 def command(grace: str, dry_run: bool, state: State, as_json: bool) -> None:
     """Remove bytes that no snapshot needs, and overwrite them with zeros.
 
-    Backups of the store keep them until they are replaced. With a grace of less than a day no other
+    Files that a command left unfinished when it was killed are completed or taken away first. Backups of the store keep them until they are replaced. With a grace of less than a day no other
     process may have the store open.
     """
     from recap.cmv.removing import collect
 
     seconds = seconds_of(grace)
     with opened_store(state) as store, working("collecting"):
+        settled = [] if dry_run else settle_first(store)
         gone = collect(store, grace_seconds=seconds, dry_run=dry_run)
     if as_json:
         said = {"removed": not dry_run, "objects": gone.objects, "bytes": gone.size}
-        say_json(SCHEMA, {**said, "grace_seconds": seconds})
+        say_json(SCHEMA, {**said, "grace_seconds": seconds, "settled": settled})
     else:
         verb = "would remove" if dry_run else "removed"
         say(f"{verb} {counted(gone.objects, 'object')}, {byte_size(gone.size)}")

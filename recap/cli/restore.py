@@ -11,7 +11,7 @@ from recap.cli.command import Command
 from recap.cli.options import json_option
 from recap.cli.output import Column, Line, Row, Table, byte_size, counted, say, say_json
 from recap.cli.state import State, folder_option
-from recap.cli.versions import local_time, opened_store, snapshot_json
+from recap.cli.versions import local_time, opened_store, settle_first, snapshot_json
 from recap.cli.writing import refuse_inputs
 from recap.cmv.names import short_ids
 from recap.errors import UsageError
@@ -47,10 +47,12 @@ def command(
             return
         if snapshot is None or (out is None and not dry_run):
             raise UsageError("give a snapshot and --to FILE, or --list")
+        if not dry_run:
+            settle_first(store)
         row = find_snapshot(store.history, snapshot)
         path = Path(out or "restored")
         refuse_inputs(path, state.inputs)
-        done = restore(store.history, row, path, replace=replace, dry_run=dry_run)
+        done = restore(store, row, path, replace=replace, dry_run=dry_run)
         first = is_first(store.history, row)
     if as_json:
         said = {"written": not dry_run, "path": out, "is_first": first}

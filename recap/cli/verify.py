@@ -10,45 +10,98 @@ from recap.cli.command import Command
 from recap.cli.options import json_option
 from recap.cli.output import Line, counted, say, say_json
 from recap.cli.state import State, folder_option
-from recap.errors import StoreError
+from recap.cli.versions import homes, settle_first
+from recap.errors import StoreError, UsageError
+from recap.store import SnapshotRow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from recap.cli.output import Tone
     from recap.store.repair import Repair
     from recap.store.verify import Fault
     from recap.transcript.model import Json
 
 SCHEMA = "recap.verify/1"
+WORDS = {
+    "whole": "is whole: all its bytes are what was kept",
+    "damaged": "cannot be read whole",
+    "as made": "is as it was made",
+    "went on": "holds other bytes than were written: its client went on with it",
+    "gone": "has no file any more",
+}
 
 
-@click.command("verify", cls=Command, example="recap verify --repair")
+@click.command("verify", cls=Command, example="recap verify --repair\nrecap verify before-refactor")
+@click.argument("name", required=False)
 @folder_option
 @click.option(
     "--repair", "is_repair", is_flag=True, help="Keep what hashes prove of a damaged store."
 )
 @click.option("--dry-run", is_flag=True, help="With --repair: say what is wrong, change nothing.")
 @json_option
-def command(state: State, is_repair: bool, dry_run: bool, as_json: bool) -> None:
+def command(name: str | None, state: State, is_repair: bool, dry_run: bool, as_json: bool) -> None:
     """Prove every row of the store by its hash; exit 1 when something is wrong.
 
-    --repair copies the damaged files to a folder of their own first, and never touches that copy.
+    With NAME one snapshot is read whole, or the file of one branch. --repair copies the damaged files to
+    a folder of their own first, and never touches that copy; files that a command left unfinished when it
+    was killed it completes or takes away.
     """
-    from recap.store.repair import repair
     from recap.store.verify import verify
 
     if not state.is_made:
         raise StoreError(f"there is no store in {state.place}; `recap observe SESSION` makes one")
+    if name is not None:
+        _prove(name, state, is_repair=is_repair, as_json=as_json)
+        return
     faults = verify(state.folder)
-    done = repair(state.folder) if is_repair and faults and not dry_run else None
-    left = verify(state.folder) if done is not None else faults
+    done, settled = _mended(state, faults) if is_repair and not dry_run else (None, [])
+    left = verify(state.folder) if done or settled else faults
     if as_json:
         repaired = None if done is None else repair_json(done)
         shown = [fault._asdict() for fault in faults]
-        say_json(SCHEMA, {"store": str(state.place), "faults": shown, "repair": repaired})
+        said = {"store": str(state.place), "faults": shown, "repair": repaired}
+        say_json(SCHEMA, {**said, "settled": settled})
     else:
-        _tell(state, faults, done)
+        _tell(state, faults, done, is_settled=bool(settled))
     if left:
+        raise click.exceptions.Exit(1)
+
+
+def _mended(state: State, faults: Sequence[Fault]) -> tuple[Repair | None, list[Json]]:
+    """Repair a damaged store, then complete or undo what was left unfinished."""
+    from recap.store.repair import repair
+
+    done = repair(state.folder) if any(each.code != "unfinished" for each in faults) else None
+    if not faults:
+        return None, []
+    with state.opened() as store:
+        return done, settle_first(store)
+
+
+def _prove(name: str, state: State, *, is_repair: bool, as_json: bool) -> None:
+    """Judge one snapshot or branch."""
+    from recap.cmv.names import find
+    from recap.cmv.proving import BAD, prove
+
+    if is_repair:
+        raise UsageError("--repair is for the whole store: leave the name out")
+    with state.opened() as store:
+        row = find(store.history, name)
+        proof = prove(store.history, row, homes())
+    kind = "snapshot" if isinstance(row, SnapshotRow) else "branch"
+    if as_json:
+        said = {"kind": kind, "id": row.id, "name": row.name, "state": proof.state}
+        path = str(proof.path) if proof.path else None
+        say_json(SCHEMA, {**said, "detail": proof.detail, "path": path})
+    else:
+        text = WORDS[proof.state]
+        tone: Tone = "bad" if proof.state in BAD else "good"
+        say(Line(f"{kind} {row.name or row.id[:8]} {text}", tone))
+        for more in (proof.detail, str(proof.path or "")):
+            if more:
+                say(f"  {more}")
+    if proof.state in BAD:
         raise click.exceptions.Exit(1)
 
 
@@ -64,16 +117,17 @@ def repair_json(done: Repair) -> dict[str, Json]:
     }
 
 
-def _tell(state: State, faults: Sequence[Fault], done: Repair | None) -> None:
+def _tell(state: State, faults: Sequence[Fault], done: Repair | None, *, is_settled: bool) -> None:
     if not faults:
         say(Line(f"nothing is wrong with the store in {state.place}", "good"))
         return
     for fault in faults:
         say(Line(f"{fault.code}: {fault.detail}", "bad"))
-        if done is None and not fault.detail.endswith(fault.advice):
+        if done is None and not is_settled and not fault.detail.endswith(fault.advice):
             say(f"  {fault.advice}")
     if done is None:
-        say(f"{counted(len(faults), 'fault')} in {state.place}")
+        if not is_settled:
+            say(f"{counted(len(faults), 'fault')} in {state.place}")
         return
     say(
         Line("repaired", "good"),

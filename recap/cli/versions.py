@@ -37,6 +37,16 @@ def opened_store(state: State) -> Iterator[Store]:
         yield store
 
 
+def settle_first(store: Store) -> list[Json]:
+    """Complete or undo what an earlier command left unfinished, and tell of it; return it as JSON."""
+    from recap.cmv.making import settle
+
+    settled = settle(store)
+    for each in settled:
+        remark(f"{each.outcome} {each.path}, which an earlier command left unfinished")
+    return [{"path": str(each.path), "outcome": each.outcome} for each in settled]
+
+
 def homes() -> Homes:
     """Return where the agents of the person keep their sessions."""
     from recap.cmv.homes import Homes

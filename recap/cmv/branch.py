@@ -15,25 +15,26 @@ from typing import TYPE_CHECKING
 from recap.cmv import documents, orientation
 from recap.cmv.facts import CLAUDE_CODE, CODEX, OPENCODE, SIDE_FOLDERS
 from recap.cmv.homes import real_folder, resume_line, resume_words
+from recap.cmv.making import making
 from recap.cmv.names import check_name, new_id
-from recap.cmv.putting import prepared, put
 from recap.cmv.rewriting import Moves, claude_lines, codex_lines
 from recap.cmv.side_files import AGENTS, is_safe
 from recap.cmv.snapshot import origin_of
+from recap.cmv.streams import appended, chunks, source_of
 from recap.cmv.trim import trim
 from recap.errors import UsageError, shown_path
 from recap.store import BranchRow
-from recap.transcript.sources import CHUNK_BYTES, ByteSource, FileSource
+from recap.transcript.sources import ByteSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
-    from typing import IO
 
     from recap.cmv.homes import Homes
     from recap.cmv.options import TrimOptions
     from recap.cmv.report import TrimReport
     from recap.store import SnapshotRow, Store
+    from recap.transcript.model import Json
     from recap.transcript.sources import Sized
 
 STUB_ID_DIGITS = 12
@@ -101,7 +102,8 @@ def branch(
     """Make a session of a snapshot under a fresh id, where its agent looks for it.
 
     Nothing that exists is changed: neither the snapshot nor the session nor any other file. The
-    store knows of the branch before its file gets its name.
+    store knows of the branch before its file gets its name; see ``recap.cmv.making`` for what happens
+    when the process ends on the way.
 
     Args:
         store: Where the snapshot is.
@@ -164,21 +166,20 @@ class _Maker:
                 for _ in pieces:
                     pass
                 return self._branch(b"", report, len(files))
-            file = stack.enter_context(prepared(self.path, pieces))
-            if self.wish.orientation and self.format == CLAUDE_CODE:
-                with file.temporary.open("rb") as stream, _source_of(stream) as written:
-                    orientation.demand_delivered(written, self.wish.orientation)
-            for path, data in files:
-                if not os.path.lexists(path):
-                    put(path, data)
-            made = self._branch(file.sha256, report, len(files))
-            recorded = self.store.history.add_branch(made.row)
-            try:
-                file.publish()
-            except BaseException:
-                self.store.history.delete_branch(recorded.id)
-                raise
+            targets = [self.path, *(path for path, _ in files)]
+            making_them = stack.enter_context(making(self.store, targets))
+            made = self._branch(making_them.write(0, pieces), report, len(files))
+            self._demand_delivered(making_them.temporary(0))
+            for number, (_, data) in enumerate(files, 1):
+                making_them.write(number, data)
+            recorded = making_them.commit(made.row)
+            assert recorded is not None
             return replace(made, row=recorded)
+
+    def _demand_delivered(self, path: Path) -> None:
+        if self.wish.orientation and self.format == CLAUDE_CODE:
+            with path.open("rb") as stream, source_of(stream) as written:
+                orientation.demand_delivered(written, self.wish.orientation)
 
     def _demand_fit(self) -> None:
         wish, format = self.wish, self.format
@@ -201,7 +202,7 @@ class _Maker:
         with tempfile.TemporaryFile(dir=self.store.folder) as stream:
             for piece in self.store.history.read(self.snapshot):
                 stream.write(piece)
-            with _source_of(stream) as source:
+            with source_of(stream) as source:
                 yield source
 
     @contextmanager
@@ -214,7 +215,7 @@ class _Maker:
                 importance=self.wish.importance,
                 target=self.wish.target,
             )
-            with _source_of(stream) as trimmed:
+            with source_of(stream) as trimmed:
                 yield trimmed, report
 
     def _pieces(self, source: Sized) -> Iterable[bytes]:
@@ -225,15 +226,15 @@ class _Maker:
             if not text:
                 return lines
             line = orientation.claude_line(source, text, self.session, self.now)
-            return chain(lines, _appended(source, claude_lines(ByteSource(line), moves)))
+            return chain(lines, appended(source, claude_lines(ByteSource(line), moves)))
         if format == CODEX:
             lines = codex_lines(source, self._moves())
             if not text:
                 return lines
-            return chain(lines, _appended(source, orientation.codex_lines(text, self.now)))
+            return chain(lines, appended(source, orientation.codex_lines(text, self.now)))
         if format == OPENCODE:
             return [documents.opencode_branch(source, self.session, text, self.now)]
-        return [documents.with_message(source, format, text)] if text else _chunks(source)
+        return [documents.with_message(source, format, text)] if text else chunks(source)
 
     def _moves(self) -> Moves:
         old = self.snapshot.project
@@ -264,7 +265,7 @@ class _Maker:
                 continue
             folder, _, name = side.name.partition("/")
             path = self.path.parent / name if folder == AGENTS else self._folder / side.name
-            if folder == AGENTS and os.path.lexists(path):
+            if os.path.lexists(path):
                 continue
             data: Iterable[bytes] = history.read(side)
             if folder == "subagents" and name.endswith(".jsonl"):
@@ -278,7 +279,7 @@ class _Maker:
             snapshot=self.snapshot.id,
             session=self.session,
             name=self.wish.name,
-            options=_options_text(self.wish),
+            options=_options_text(self.wish, self.path),
             sha256=sha256,
         )
         resume = resume_words(self.format, self.session, self.path)
@@ -287,35 +288,17 @@ class _Maker:
         )
 
 
-def _options_text(wish: Wish) -> str:
+def _options_text(wish: Wish, path: Path) -> str:
     """Return how a branch was made as JSON."""
-    options = wish.trim
-    if options is None:
-        return json.dumps({"trim": False, "orientation": bool(wish.orientation)})
-    names = (
-        "threshold", "keep_last", "requests", "stub_errors", "stub_local_output",
-        "strip_user_images", "keep_thinking", "drop_inactive",
-    )  # fmt: skip
-    said = {name: getattr(options, name) for name in names}
-    more = {"tools": dict(options.tools), "target": wish.target}
-    return json.dumps({"trim": True, **said, **more, "orientation": bool(wish.orientation)})
-
-
-def _appended(source: Sized, lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield lines that follow a log, on lines of their own."""
-    if source.size and source.read(source.size - 1, source.size) != b"\n":
-        yield b"\n"
-    yield from lines
-
-
-def _chunks(source: Sized) -> Iterator[bytes]:
-    for start in range(0, source.size, CHUNK_BYTES):
-        yield source.read(start, min(start + CHUNK_BYTES, source.size))
-
-
-@contextmanager
-def _source_of(stream: IO[bytes]) -> Iterator[FileSource]:
-    """Yield what a file holds; the file stays open as long."""
-    stream.flush()
-    size = os.fstat(stream.fileno()).st_size
-    yield FileSource(os.dup(stream.fileno()), size, "the snapshot")
+    said: dict[str, Json] = {"trim": wish.trim is not None}
+    if wish.trim is not None:
+        names = (
+            "threshold", "keep_last", "requests", "stub_errors", "stub_local_output",
+            "strip_user_images", "keep_thinking", "drop_inactive",
+        )  # fmt: skip
+        said |= {name: getattr(wish.trim, name) for name in names}
+        said |= {"tools": dict(wish.trim.tools), "target": wish.target}
+    said["orientation"] = bool(wish.orientation)
+    if wish.out is not None:
+        said["out"] = str(path)
+    return json.dumps(said)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from recap.cmv.streams import chunks
 from recap.errors import InputError, shown_path
 from recap.files import open_file
 from recap.transcript.sources import CHUNK_BYTES, FileSource
@@ -59,8 +60,7 @@ class Live:
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the bytes in chunks."""
-        for start in range(0, self.source.size, CHUNK_BYTES):
-            yield self.source.read(start, min(start + CHUNK_BYTES, self.source.size))
+        return chunks(self.source)
 
     def demand_same(self, sha256: bytes) -> None:
         """Raise InputError unless the file still begins with the bytes that were read.

@@ -6,7 +6,6 @@ import hashlib
 import os
 import secrets
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from recap.errors import InputError, UsageError, shown_path
@@ -19,76 +18,63 @@ FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A file that is written and has no name yet.
+def write_new(path: Path, pieces: Iterable[bytes]) -> bytes:
+    """Write a file that nothing has the name of, flush it to the disk, and return its SHA-256.
 
-    Attributes:
-        path: The name it gets.
-        temporary: Where it is.
-        sha256: Proof of its bytes.
-        size: Their number.
-    """
-
-    path: Path
-    temporary: Path
-    sha256: bytes
-    size: int
-
-    def publish(self, *, replace: bool = False) -> None:
-        """Give the file its name.
-
-        Raises:
-            UsageError: Something has the name already, and it is not to be replaced.
-            InputError: The folder refuses it.
-        """
-        try:
-            if replace:
-                self.temporary.replace(self.path)
-            else:
-                _link(self.temporary, self.path)
-            sync_folder(self.path.parent)
-        except FileExistsError as err:
-            raise UsageError(f"{shown_path(self.path)} is there already; name another") from err
-        except OSError as err:
-            raise InputError(f"{shown_path(self.path)}: cannot be written: {err.strerror}") from err
-
-
-@contextmanager
-def prepared(path: Path, pieces: Iterable[bytes]) -> Iterator[Prepared]:
-    """Write a file under a name of its own beside ``path`` and flush it to the disk.
-
-    What was not published when the block ends is taken away. Folders that are missing are made.
+    Folders that are missing are made.
 
     Raises:
-        InputError: It cannot be written.
+        InputError: It cannot be written; what there is of it stays.
     """
-    temporary = path.with_name(f".recap-{secrets.token_hex(8)}")
-    try:
+    whole = hashlib.sha256()
+    with _writing(path):
+        make_folders(path.parent)
+        with open(path, "xb", opener=_private) as stream:
+            for piece in pieces:
+                whole.update(piece)
+                stream.write(piece)
+            stream.flush()
+            os.fsync(stream.fileno())
+    return whole.digest()
+
+
+def publish(temporary: Path, path: Path, *, replace: bool = False) -> None:
+    """Give a file that is written its name.
+
+    Where the file system knows links the old name stays, for the caller to take away.
+
+    Raises:
+        UsageError: Something else has the name already, and it is not to be replaced.
+        InputError: The folder refuses it.
+    """
+    with _writing(path):
         try:
-            make_folders(path.parent)
-            whole, size = hashlib.sha256(), 0
-            with open(temporary, "xb", opener=_private) as stream:
-                for piece in pieces:
-                    whole.update(piece)
-                    size += len(piece)
-                    stream.write(piece)
-                stream.flush()
-                os.fsync(stream.fileno())
-        except OSError as err:
-            raise InputError(f"{shown_path(path)}: cannot be written: {err.strerror}") from err
-        yield Prepared(path, temporary, whole.digest(), size)
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+            if replace:
+                temporary.replace(path)
+            else:
+                _link(temporary, path)
+        except FileExistsError as err:
+            if not is_same(temporary, path):
+                raise UsageError(f"{shown_path(path)} is there already; name another") from err
+        sync_folder(path.parent)
+
+
+def is_same(one: Path, other: Path) -> bool:
+    """Return True for two names of one file."""
+    with suppress(OSError):
+        return os.path.samestat(one.lstat(), other.lstat())
+    return False
 
 
 def put(path: Path, pieces: Iterable[bytes], *, replace: bool = False) -> None:
-    """Write a file; see ``prepared`` and ``Prepared.publish``."""
-    if not replace and os.path.lexists(path):
-        raise UsageError(f"{shown_path(path)} is there already; name another")
-    with prepared(path, pieces) as file:
-        file.publish(replace=replace)
+    """Write a file whole or not at all; see ``write_new`` and ``publish``."""
+    temporary = path.with_name(f".recap-{secrets.token_hex(8)}")
+    try:
+        write_new(temporary, pieces)
+        publish(temporary, path, replace=replace)
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def make_folders(folder: Path) -> None:
@@ -111,6 +97,15 @@ def sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Turn what the system says of a file into one line."""
+    try:
+        yield
+    except OSError as err:
+        raise InputError(f"{shown_path(path)}: cannot be written: {err.strerror}") from err
 
 
 def _link(temporary: Path, path: Path) -> None:

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from recap.cmv.facts import CLAUDE_CODE
-from recap.cmv.putting import put
+from recap.cmv.making import making
 from recap.cmv.side_files import AGENTS, is_safe
 from recap.cmv.stubs import restorable
 from recap.errors import UsageError, shown, shown_path
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from recap.cmv.homes import Homes
-    from recap.store import BranchRow, History, SnapshotRow
+    from recap.store import BranchRow, History, SnapshotRow, Store
 
 HASHED = "sha256:"
 LEAST_BLOCK_ID = 8
@@ -48,7 +48,7 @@ class Original(NamedTuple):
 
 
 def restore(
-    history: History,
+    store: Store,
     row: SnapshotRow,
     path: Path,
     *,
@@ -59,7 +59,7 @@ def restore(
     """Write a snapshot's bytes to a file, and the files beside it as its client has them.
 
     Args:
-        history: Where it is.
+        store: Where it is.
         row: The snapshot.
         path: The new file.
         replace: Take the place of a file that is there.
@@ -71,6 +71,7 @@ def restore(
         InputError: It cannot be written.
         StoreError: The bytes are not what was kept; then there is no file.
     """
+    history = store.history
     files = [(path, history.read(row))]
     for side in row.sides if with_files else ():
         if is_safe(side.name):
@@ -80,12 +81,15 @@ def restore(
     for target, _ in files:
         if not replace and os.path.lexists(target):
             raise UsageError(f"{shown_path(target)} is there already; name another")
-    for target, pieces in (*files[1:], files[0]):
-        if dry_run:
+    if dry_run:
+        for _, pieces in files:
             for _ in pieces:
                 pass
-        else:
-            put(target, pieces, replace=replace)
+    else:
+        with making(store, [target for target, _ in files], replaces=replace) as making_them:
+            for number, (_, pieces) in enumerate(files):
+                making_them.write(number, pieces)
+            making_them.commit()
     return Restored(path, tuple(target for target, _ in files[1:]))
 
 
@@ -96,12 +100,22 @@ def branch_file(history: History, row: BranchRow, homes: Homes) -> Path:
         UsageError: It is not where its agent looks for it.
     """
     snapshot = history.snapshot(row.snapshot)
-    path = None
-    if snapshot is not None:
+    path = homes.home / out if (out := _out_of(row)) else None
+    if path is None and snapshot is not None:
         path = homes.find(snapshot.agent, row.session)
-    if path is None:
+    if path is None or not path.is_file():
         raise UsageError(f"the file of branch {row.name or row.id} is not found; give the file")
     return path
+
+
+def _out_of(row: BranchRow) -> str:
+    """Return the file that a branch was written to by wish, "" where its agent looks for it."""
+    try:
+        options = decode(row.options.encode("utf-8", "surrogatepass"))
+    except ValueError:
+        return ""
+    out = options.get("out") if isinstance(options, dict) else None
+    return out if isinstance(out, str) else ""
 
 
 def is_first(history: History, row: SnapshotRow) -> bool:

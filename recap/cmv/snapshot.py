@@ -13,6 +13,7 @@ from recap.cmv.graphs import graphs_of
 from recap.cmv.live import Live, open_live
 from recap.cmv.names import check_name, new_id
 from recap.cmv.side_files import OWN, Beside, files_beside, missing, read_pieces
+from recap.cmv.streams import has_open_line
 from recap.errors import InputError, UsageError
 from recap.store import SideFile, SnapshotRow
 
@@ -112,7 +113,7 @@ def take(store: Store, seen: Seen, labels: Labels) -> SnapshotRow:
         root=chain.root,
         sha256=chain.sha256,
         size=chain.size,
-        lines=chain.lines + _has_open_line(seen.live),
+        lines=chain.lines + has_open_line(seen.live.source),
         agent=facts.format,
         session=facts.session,
         project=facts.project,
@@ -152,8 +153,3 @@ def _side(history: History, name: str, pieces: Iterable[bytes]) -> SideFile:
 def _parent(history: History, session: str) -> str | None:
     made = history.branches(session=session)
     return made[0].snapshot if made else None
-
-
-def _has_open_line(live: Live) -> bool:
-    source = live.source
-    return source.size > 0 and source.read(source.size - 1, source.size) != b"\n"

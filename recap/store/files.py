@@ -21,7 +21,9 @@ FOLDER_MODE = 0o700
 SECRET_BYTES = 32
 LOCK_SECONDS = 30.0
 
-_OWN = ("recap.db*", "secret", "secret.new-*", "lock", "backups", "damaged-*", "repairing")
+_OWN = (
+    "recap.db*", "secret", "secret.new-*", "lock", "making", "backups", "damaged-*", "repairing",
+)  # fmt: skip
 
 
 class Place(NamedTuple):
@@ -43,6 +45,11 @@ class Place(NamedTuple):
     def lock(self) -> Path:
         """Held shared by every open store, exclusively while one is made or repaired."""
         return self.folder / "lock"
+
+    @property
+    def making(self) -> Path:
+        """Held shared by whoever makes files outside the store, exclusively to settle what is left."""
+        return self.folder / "making"
 
     @property
     def backups(self) -> Path:
@@ -225,5 +232,19 @@ def locked(path: Path, *, is_exclusive: bool, seconds: float = LOCK_SECONDS) -> 
     lock = Lock(path, is_exclusive=is_exclusive, seconds=seconds)
     try:
         yield
+    finally:
+        lock.release()
+
+
+@contextlib.contextmanager
+def is_free(path: Path) -> Iterator[bool]:
+    """Hold a lock exclusively for the length of a block if nobody has it: True then, else False."""
+    try:
+        lock = Lock(path, is_exclusive=True, seconds=0)
+    except StoreError:
+        yield False
+        return
+    try:
+        yield True
     finally:
         lock.release()

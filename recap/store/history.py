@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from recap.errors import StoreError
-from recap.store import objects, snapshots
+from recap.store import objects, snapshots, unfinished
 from recap.store.cutting import cut
 from recap.store.failures import REPAIR
 from recap.store.rows import check_bytes
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from recap.store.database import Database
     from recap.store.snapshots import BranchRow, SideFile, SnapshotRow
+    from recap.store.unfinished import Unfinished
 
 GRACE_SECONDS = 7 * 86400.0
 _BATCH = 2 << 20  # bytes that are stored in one transaction
@@ -194,6 +196,48 @@ class History:
     def delete_branch(self, id: str) -> bool:
         """Remove the record of a branch; False when there was none."""
         return self._database.write(lambda c: snapshots.delete(c, "branches", id))
+
+    def begin(self, row: Unfinished) -> Unfinished:
+        """Note files before they are written outside the store, and return the note."""
+        unfinished.check_unfinished(row)
+        noted = replace(row, created=self._clock())
+        # A later transaction that is flushed flushes this one with it.
+        self._database.write(lambda c: unfinished.put(c, noted), durable=False)
+        return noted
+
+    def commit(self, row: Unfinished, branch: BranchRow | None = None) -> BranchRow | None:
+        """Record that files are written whole, and the branch that they are; return the branch.
+
+        Raises:
+            UsageError: See ``add_branch``.
+        """
+        if branch is not None:
+            snapshots.check_branch(branch)
+        now = self._clock()
+        ready = replace(row, is_ready=True, branch=branch.id if branch else "")
+
+        def commit(connection: sqlite3.Connection) -> BranchRow | None:
+            unfinished.put(connection, ready)
+            return snapshots.add_branch(connection, branch, now) if branch else None
+
+        return self._database.write(commit)
+
+    def abandon(self, row: Unfinished) -> None:
+        """Record that files do not get their names, and remove the branch that they were to be."""
+
+        def abandon(connection: sqlite3.Connection) -> None:
+            unfinished.put(connection, replace(row, is_ready=False, branch=""))
+            snapshots.delete(connection, "branches", row.branch)
+
+        self._database.write(abandon)
+
+    def end(self, row: Unfinished) -> None:
+        """Remove a note: its files have their names, or are gone."""
+        self._database.write(lambda c: unfinished.drop(c, row.id), durable=False)
+
+    def unfinished(self) -> list[Unfinished]:
+        """Return the notes of files that are on their way, by whatever process; oldest first."""
+        return self._database.read(lambda c: list(unfinished.iter_unfinished(c)))
 
     def collect(self, *, grace_seconds: float = GRACE_SECONDS, dry_run: bool = False) -> Collected:
         """Remove bytes that no snapshot needs and that nobody stored within the grace.

@@ -69,6 +69,12 @@ MIGRATIONS = (
             sha256 BLOB NOT NULL, seal BLOB NOT NULL)""",
         "CREATE INDEX branches_by_snapshot ON branches (snapshot)",
     )),
+    Migration((
+        """CREATE TABLE unfinished (
+            id TEXT PRIMARY KEY NOT NULL, folder TEXT NOT NULL, targets TEXT NOT NULL,
+            replaces INTEGER NOT NULL, is_ready INTEGER NOT NULL, branch TEXT NOT NULL,
+            created REAL NOT NULL, seal BLOB NOT NULL)""",
+    )),
 )  # fmt: skip
 
 _LEDGER = """CREATE TABLE IF NOT EXISTS migrations (

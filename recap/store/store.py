@@ -12,7 +12,7 @@ from recap.errors import UsageError
 from recap.store import sessions
 from recap.store.backup import copy, roll
 from recap.store.database import Database
-from recap.store.files import Place, make_folder, store_folder
+from recap.store.files import Place, is_free, locked, make_folder, store_folder
 from recap.store.history import History
 from recap.store.migrations import migrate, pending
 from recap.store.opening import hold, judged_secret
@@ -105,6 +105,18 @@ class Store:
             yield
         finally:  # a change that fails may have lost the shared lock
             self._lock.change(is_exclusive=False)
+
+    @contextmanager
+    def making(self) -> Iterator[None]:
+        """Keep ``settling`` away for the length of a block: files that it would settle are made."""
+        with locked(self._place.making, is_exclusive=False):
+            yield
+
+    @contextmanager
+    def settling(self) -> Iterator[bool]:
+        """Keep ``making`` away for the length of a block; True unless somebody is making files."""
+        with is_free(self._place.making) as is_alone:
+            yield is_alone
 
     def verify(self) -> tuple[Fault, ...]:
         """Return what is wrong with the store, see ``recap.store.verify.verify``."""

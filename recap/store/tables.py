@@ -28,6 +28,7 @@ TABLES = (
     Table("links", ("hash",)),
     Table("snapshots", ("id",)),
     Table("branches", ("id",)),
+    Table("unfinished", ("id",)),
 )
 OF_TENANTS = ("sessions", "selections", "indexes")
 """Tables whose keys mean nothing without the secret they were made with."""

@@ -9,11 +9,19 @@ import stat
 from contextlib import closing
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from recap.errors import StoreError
-from recap.store import objects, snapshots
+from recap.errors import StoreError, shown_path
+from recap.store import objects, snapshots, unfinished
 from recap.store.database import connect
 from recap.store.failures import REPAIR, translated
-from recap.store.files import FILE_MODE, FOLDER_MODE, Place, read_secret, secret_id, store_folder
+from recap.store.files import (
+    FILE_MODE,
+    FOLDER_MODE,
+    Place,
+    is_free,
+    read_secret,
+    secret_id,
+    store_folder,
+)
 from recap.store.migrations import APPLICATION_ID, applied, is_newer, pending
 from recap.store.opening import is_cut
 from recap.store.tables import TABLES, columns_of, is_proved, read_any_text
@@ -23,8 +31,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Code: TypeAlias = Literal[
-    "missing", "permissions", "secret", "foreign", "schema", "pages", "row", "dangling", "snapshot"
-]
+    "missing", "permissions", "secret", "foreign", "schema", "pages", "row", "dangling", "snapshot",
+    "unfinished",
+]  # fmt: skip
 
 
 class Fault(NamedTuple):
@@ -64,7 +73,7 @@ def verify(folder: Path | None = None) -> tuple[Fault, ...]:
     place = Place(store_folder(folder, os.environ))
     if not place.database.is_file() or place.database.is_symlink():
         return (Fault("missing", f"{place.database} is no file", REPAIR),)
-    return (*_file_faults(place), *database_faults(place))
+    return (*_file_faults(place), *(database_faults(place) or _unfinished_faults(place)))
 
 
 def _file_faults(place: Place) -> Iterator[Fault]:
@@ -77,6 +86,18 @@ def _file_faults(place: Place) -> Iterator[Fault]:
         if stat.S_IMODE(mode) & ~wanted and not stat.S_ISLNK(mode):
             detail = f"{path} has mode {stat.S_IMODE(mode):03o}, others may read it"
             yield Fault("permissions", detail, f"run: chmod {wanted:03o} {path}")
+
+
+def _unfinished_faults(place: Place) -> Iterator[Fault]:
+    """Yield files that a process that is gone did not finish; of a database that is whole."""
+    with closing(connect(place.database, is_reader=True)) as connection:
+        if not list(unfinished.iter_unfinished(connection)):
+            return
+        with is_free(place.making) as is_alone:  # whoever is at it now may end meanwhile
+            rows = list(unfinished.iter_unfinished(connection)) if is_alone else []
+    for row in rows:
+        detail = f"{shown_path(row.targets[0])} was being written by a process that is gone"
+        yield Fault("unfinished", detail, REPAIR)
 
 
 def database_faults(place: Place) -> list[Fault]:

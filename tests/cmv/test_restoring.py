@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 def test_a_restored_session_is_the_original_with_its_files(world: World, tmp_path: Path) -> None:
     path = with_output(world)
     row = world.snap(path, "one")
-    done = restore(world.store.history, row, tmp_path / "out" / "s.jsonl")
+    done = restore(world.store, row, tmp_path / "out" / "s.jsonl")
     assert done.path.read_bytes() == path.read_bytes()
     assert (tmp_path / "out/s/tool-results/a.txt").read_text() == "whole output"
     assert len(done.files) == 2
     assert stat.S_IMODE(done.path.stat().st_mode) == 0o600
-    alone = restore(world.store.history, row, tmp_path / "alone.jsonl", with_files=False)
+    alone = restore(world.store, row, tmp_path / "alone.jsonl", with_files=False)
     assert alone.files == ()
 
 
@@ -39,26 +39,26 @@ def test_a_file_that_is_there_is_replaced_only_when_told(world: World, tmp_path:
     out = tmp_path / "s.jsonl"
     out.write_text("mine")
     with pytest.raises(UsageError, match="is there already"):
-        restore(world.store.history, row, out)
+        restore(world.store, row, out)
     assert out.read_text() == "mine"
-    restore(world.store.history, row, out, replace=True)
+    restore(world.store, row, out, replace=True)
     assert out.read_bytes() == SESSION
 
 
 def test_a_dry_run_proves_and_writes_nothing(world: World, tmp_path: Path) -> None:
     row = world.snap(world.session(SESSION), "one")
-    restore(world.store.history, row, tmp_path / "s.jsonl", dry_run=True)
+    restore(world.store, row, tmp_path / "s.jsonl", dry_run=True)
     assert not (tmp_path / "s.jsonl").exists()
     execute(world.store, "UPDATE objects SET bytes = zeroblob(length(bytes))")
     with pytest.raises(StoreError):
-        restore(world.store.history, row, tmp_path / "s.jsonl", dry_run=True)
+        restore(world.store, row, tmp_path / "s.jsonl", dry_run=True)
 
 
 def test_what_is_damaged_is_not_restored_in_part(world: World, tmp_path: Path) -> None:
     row = world.snap(world.session(SESSION), "one")
     execute(world.store, "UPDATE objects SET bytes = zeroblob(length(bytes))")
     with pytest.raises(StoreError):
-        restore(world.store.history, row, tmp_path / "s.jsonl")
+        restore(world.store, row, tmp_path / "s.jsonl")
     assert not [each for each in tmp_path.iterdir() if each.name not in ("home", "store")]
 
 
@@ -183,4 +183,4 @@ def test_a_restore_into_a_place_that_is_no_folder_is_an_error(world: World, tmp_
     row = world.snap(world.session(SESSION), "one")
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be written"):
-        restore(world.store.history, row, tmp_path / "file" / "x")
+        restore(world.store, row, tmp_path / "file" / "x")

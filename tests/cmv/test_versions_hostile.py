@@ -16,7 +16,7 @@ from recap.cmv.documents import opencode_branch
 from recap.cmv.graphs import GRAPH, graphs_in
 from recap.cmv.listing import Counts, Known, sessions
 from recap.cmv.names import new_id
-from recap.cmv.putting import prepared, put
+from recap.cmv.putting import publish, put, write_new
 from recap.cmv.restoring import restore
 from recap.cmv.rewriting import Moves, claude_lines, codex_lines
 from recap.cmv.side_files import is_safe, read_pieces
@@ -87,7 +87,7 @@ def test_a_name_that_leads_elsewhere_is_not_written(
     row = with_side(world, world.snap(world.session(SESSION), "one"), name, b"bad")
     before = {path for path in tmp_path.rglob("*") if "store" not in path.parts}
     made = branch(world.store, row, Wish(), world.homes)
-    restore(world.store.history, row, tmp_path / "out.jsonl")
+    restore(world.store, row, tmp_path / "out.jsonl")
     new = {path for path in tmp_path.rglob("*") if "store" not in path.parts} - before
     assert new == {made.path, tmp_path / "out.jsonl"}
 
@@ -131,12 +131,12 @@ def test_without_hard_links_a_name_that_is_taken_is_still_kept(
     monkeypatch.setattr(os, "link", refused)
     put(tmp_path / "new", [b"x"])
     assert (tmp_path / "new").read_bytes() == b"x"
-    with prepared(tmp_path / "late", [b"mine"]) as file:
-        (tmp_path / "late").write_bytes(b"another's")
-        with pytest.raises(UsageError, match="is there already"):
-            file.publish()
+    write_new(tmp_path / "mine", [b"mine"])
+    (tmp_path / "late").write_bytes(b"another's")
+    with pytest.raises(UsageError, match="is there already"):
+        publish(tmp_path / "mine", tmp_path / "late")
     assert (tmp_path / "late").read_bytes() == b"another's"
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["late", "new"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["late", "mine", "new"]
 
 
 def test_notes_of_a_snapshot_that_cannot_be_read_are_errors(world: World) -> None:

@@ -43,7 +43,7 @@ def versions_forever(home: Path, store: Path, session: Path, begin: str) -> None
             row, made = fork(opened, look(session), Labels(name=name), wish, homes)
             say("forked", row.id, made.path)
             say("begin", "restore", name)
-            restore(history, row, home / f"{name}.jsonl")
+            restore(opened, row, home / f"{name}.jsonl")
             say("restored", home / f"{name}.jsonl")
             if step % 3 == 0:
                 say("begin", "delete", name)

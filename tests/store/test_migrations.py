@@ -12,6 +12,7 @@ from recap.errors import StoreError
 from recap.store import Store
 from recap.store.database import BUSY_SECONDS, connect, transaction
 from recap.store.migrations import MIGRATIONS, Migration, migrate, pending
+from recap.store.verify import verify
 from tests.store.factories import TENANT, execute, key, row
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def tables(path: Path) -> set[str]:
 
 @pytest.fixture
 def first(store: Store) -> Path:
-    """A database of version 1 with a session in it."""
+    """A database with a session in it."""
     store.save_session(row())
     store.close()
     return store.folder / "recap.db"
@@ -54,7 +55,7 @@ def test_what_is_pending_runs_in_order_and_once(first: Path) -> None:
         assert connection.execute("SELECT a FROM extra").fetchall() == [(1,)]
         assert connection.execute("SELECT id, note FROM sessions").fetchall() == [(key(1), None)]
         numbers = connection.execute("SELECT number FROM migrations").fetchall()
-    assert numbers == [(1,), (2,), (3,)]
+    assert numbers == [(number,) for number in range(1, len(NEXT) + 1)]
 
 
 def test_a_migration_that_fails_leaves_nothing_behind(first: Path) -> None:
@@ -69,7 +70,8 @@ def test_a_migration_that_fails_leaves_nothing_behind(first: Path) -> None:
 def test_a_newer_database_is_refused_and_not_touched(first: Path) -> None:
     run(first, NEXT)
     before = first.read_bytes()
-    with pytest.raises(StoreError, match=r"newer release \(schema 3, this release knows 1\)"):
+    found, known = len(NEXT), len(MIGRATIONS)
+    with pytest.raises(StoreError, match=rf"\(schema {found}, this release knows {known}\)"):
         Store.open(first.parent)
     assert first.read_bytes() == before
 
@@ -88,4 +90,18 @@ def test_a_new_database_lacks_all(tmp_path: Path) -> None:
 
 def test_a_shipped_migration_is_never_edited() -> None:
     """Add a migration instead, and its checksum here."""
-    assert [migration.checksum[:16] for migration in MIGRATIONS] == ["0fb58f06692945da"]
+    checksums = [migration.checksum[:16] for migration in MIGRATIONS]
+    assert checksums == ["0fb58f06692945da", "7ff1ffd664fae1ef"]
+
+
+def test_a_store_of_the_first_release_is_brought_up_to_date(store: Store) -> None:
+    """It lacks what later migrations made; nothing of it is lost, and a backup of it still helps."""
+    store.save_session(row())
+    store.close()
+    execute(store, "DROP TABLE unfinished")
+    execute(store, "DELETE FROM migrations WHERE number > 1")
+    assert [fault.code for fault in verify(store.folder)] == ["schema"]
+    with Store.open(store.folder) as opened:
+        assert opened.load_session(TENANT, key(1)) is not None
+        assert opened.history.unfinished() == []
+        assert opened.verify() == ()
