@@ -41,6 +41,7 @@ COMMANDS = {
     "gc": "Remove bytes that no snapshot needs any more",
     "verify": "Is the store whole? What of a damaged one can be saved?",
     "proxy": "The small model that measures attention: install, status, remove",
+    "study": "How methods compare on real sessions: does each keep what is needed next?",
     "demo": "See it work on a session that ships with the package",
     "config": "Settings in force and where they come from",
     "doctor": "What is installed, which paths are active, what is wrong",

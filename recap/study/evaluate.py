@@ -45,6 +45,8 @@ class Row:
         model_calls, input_tokens, output_tokens: Of models the method asked.
         memory_bytes: What it keeps between turns.
         seconds: Processor time of this thread.
+        judge: Mean negative log-likelihood per token of what came next under a model; None where it
+            was not asked.
     """
 
     session: str
@@ -64,6 +66,7 @@ class Row:
     output_tokens: int
     memory_bytes: int
     seconds: float
+    judge: float | None = None
 
 
 def evaluate(

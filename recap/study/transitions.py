@@ -122,7 +122,7 @@ def session_files(folder: Path) -> list[Path]:
     Raises:
         InputError: There is none.
     """
-    found = sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES)
+    found = sorted(p for p in folder.rglob("*") if p.suffix in SUFFIXES and p.is_file())
     if not found:
         raise InputError(f"no session in {folder}: expected {', '.join(SUFFIXES)} files below it")
     return found

@@ -1,0 +1,272 @@
+"""``recap study``: how methods compare on real sessions."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from recap import __version__
+from recap.cli.command import CommandGroup
+from recap.cli.doctor import version_of
+from recap.cli.observe import MOST_JOBS
+from recap.cli.options import settings_in_force, settings_options
+from recap.cli.output import Column, Element, Line, Row, Table, byte_size, safe, say, working
+from recap.cli.writing import refuse_inputs, write_whole
+from recap.errors import InputError, UsageError, shown, shown_path
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from recap.config import Settings
+    from recap.study.results import Cell, Results
+    from recap.study.runs import Half
+
+STDOUT = "-"
+RETENTIONS = "0.01,0.02,0.05,0.1,0.2"
+OWN_OPTIONS = {"retention": "--retention", "policy": "--policies"}
+"""Settings that the study runs several values of."""
+
+QUALITY = ("id_exec", "line_exec")
+"""Measures with a difference and a headroom in the table; the others stand with their means."""
+
+
+@click.group("study", cls=CommandGroup, example="recap study reuse --sessions ~/.claude/projects")
+def command() -> None:
+    """Compare methods that shorten a history, on real sessions."""
+
+
+@command.command(
+    "reuse",
+    example="recap study reuse --sessions ~/.claude/projects --html study.html\n"
+    "recap study reuse --sessions logs --policies coverage,paper --half all --json study.json",
+)
+@click.option(
+    "--sessions", "places", metavar="DIR", multiple=True, required=True,
+    help="Folder of sessions, or a session; repeatable.",
+)  # fmt: skip
+@click.option(
+    "--policies", metavar="A,B", default="", help="Methods to run; all recipes if absent."
+)
+@click.option("--retention", metavar="SHARES", default=RETENTIONS, help=f"{RETENTIONS} if absent.")
+@click.option(
+    "--half", type=click.Choice(("dev", "test", "all")), default="dev",
+    help="Sessions to run: those to tune on (the default), those to judge by, or all.",
+)  # fmt: skip
+@click.option("--jobs", type=click.IntRange(1, MOST_JOBS), help="Processes; one a core if absent.")
+@click.option(
+    "--json", "json_file", metavar="[FILE]", is_flag=False, flag_value=STDOUT,
+    help="Print JSON instead, or write it to a file.",
+)  # fmt: skip
+@click.option("--html", "html_file", metavar="FILE", help="Write a page with plots.")
+@click.option("--rows", "rows_file", metavar="FILE", help="Write every row, as JSON Lines.")
+@settings_options
+def reuse_command(
+    places: tuple[str, ...],
+    policies: str,
+    retention: str,
+    half: Half,
+    jobs: int | None,
+    overrides: Mapping[str, object],
+    **files: str | None,
+) -> None:
+    """Does a method keep what the next turn needs?
+
+    Each request of a session is taken as the moment to shorten the history, and what the following
+    turn read and wrote again is looked up in what each method kept. All methods get the same
+    protected blocks inside the same budget. Intervals are of 2,000 draws of sessions; differences
+    are to recency, at the same transitions.
+
+    A session belongs to the half that the md5 of its file's stem says. A file of a session that was
+    seen already does not count, nor does what is no session.
+    """
+    from recap.study.catalogue import chosen
+    from recap.study.runs import Plan, run
+    from recap.study.summary import results_of
+
+    settings = _settings(overrides)
+    names = chosen([name.strip() for name in policies.split(",") if name.strip()])
+    plan = Plan(names, _retentions(retention), settings, half)
+    sessions = _sessions(places)
+    outputs = {name: Path(file) for name, file in files.items() if file and file != STDOUT}
+    for target in outputs.values():
+        _demand_writable(target, sessions)
+    with working(f"reading {len(sessions)} files") as report:
+        study = run(sessions, plan, jobs or os.cpu_count() or 1, report)
+        report("resampling")
+        results = results_of(study, _where())
+    from recap.study.results import row_lines, to_json, written
+
+    texts = {
+        "json_file": lambda: written(to_json(results)),
+        "html_file": lambda: _page(results),
+        "rows_file": lambda: row_lines(study),
+    }
+    for name, target in outputs.items():
+        write_whole(target, texts[name]().encode())
+    if files["json_file"] == STDOUT:
+        click.echo(written(to_json(results)), nl=False)
+        return
+    say(*told(results))
+    say(*(f"written to {safe(str(target))}" for target in outputs.values()))
+
+
+def _where() -> dict[str, str]:
+    """Return the computer and the versions in use."""
+    return {
+        "recap": __version__,
+        "python": platform.python_version(),
+        "numpy": version_of("numpy"),
+        "platform": platform.platform(),
+        "cores": str(os.cpu_count()),
+    }
+
+
+def _page(results: Results) -> str:
+    from recap.study.page import page
+
+    return page(results)
+
+
+def _settings(overrides: Mapping[str, object]) -> Settings:
+    """Return the settings the recipes run with; UsageError for what has an option of its own."""
+    for name, option in OWN_OPTIONS.items():
+        if name in overrides:
+            raise UsageError(f"the study runs several: give {option}, not --set {name}=")
+    settings, _ = settings_in_force(overrides)
+    if settings.observer == "engine":
+        raise UsageError("the study can observe by reuse or proxy; engine is a server's own model")
+    if settings.observer == "proxy":
+        from recap.capture.models import resolve
+
+        resolve(settings.proxy_model, os.environ)  # says what is missing before the work begins
+    return settings
+
+
+def _retentions(text: str) -> tuple[str, ...]:
+    """Return the retentions, ascending, each once, as text."""
+    from recap.config import parse_retention
+
+    given = [each.strip() for each in text.split(",") if each.strip()]
+    if not given:
+        raise UsageError(f"--retention takes shares such as {RETENTIONS}; got {shown(text)}")
+    exact = {parse_retention(each): each for each in reversed(given)}
+    return tuple(exact[share] for share in sorted(exact))
+
+
+def _sessions(places: Sequence[str]) -> dict[str, Path]:
+    """Return the files that may be sessions, by their path below the folder they were found in."""
+    from recap.study.transitions import session_files
+
+    found: dict[str, Path] = {}
+    for place in map(Path, places):
+        if not place.is_dir():
+            if not os.path.lexists(place):
+                raise InputError(f"there is no folder or file {shown_path(place)}")
+            found[str(place)] = place
+            continue
+        for path in session_files(place):
+            name = str(path.relative_to(place))
+            found[name if name not in found else str(path)] = path
+    return found
+
+
+def _demand_writable(target: Path, sessions: Mapping[str, Path]) -> None:
+    """Raise UsageError now for what could not be written after minutes of work."""
+    if target.is_dir() or not target.absolute().parent.is_dir():
+        raise UsageError(f"{shown_path(target)}: name a file in a folder that exists")
+    for name, path in sessions.items():
+        refuse_inputs(target, {f"the session {shown_path(name)}": path})
+
+
+def told(results: Results) -> list[Element]:
+    """Return the tables: for each half the quality, then the costs, at one retention."""
+    from recap.study.words import HALF_NAMES, corpus_line, share, shown_retention
+
+    retention = shown_retention(results.retentions)
+    lines: list[Element] = [corpus_line(results)]
+    for half in results.halves:
+        given = next(g for g in results.given if (g.half, g.retention) == (half, retention))
+        cells = [cell for cell in results.cells if (cell.half, cell.retention) == (half, retention)]
+        lines += [
+            "",
+            Line(
+                f"{HALF_NAMES[half]}, retention {retention}: {given.transitions} transitions of "
+                f"{given.sessions} sessions",
+                "strong",
+            ),
+            f"protected blocks take {share(given.protected)} of the budget (median), and more than "
+            f"all of it in {share(given.over)} of the transitions",
+            _quality(results, cells),
+            "",
+            _costs(results, cells),
+        ]
+    lines += ["", f"{results.timings.seconds:.0f} s with {results.timings.jobs} processes"]
+    return lines
+
+
+def _quality(results: Results, cells: Sequence[Cell]) -> Table:
+    from recap.study.words import NOTHING, closed, decimal, difference
+
+    columns = [Column("method")]
+    for measure in results.measures():
+        columns.append(Column(measure, "right"))
+        if measure in QUALITY or measure == "judge":
+            columns += [Column(f"to {results.reference}", "right"), Column("closed", "right")]
+    rows = []
+    for cell in cells:
+        row = [cell.method]
+        for measure in results.measures():
+            score = cell.scores.get(measure)
+            row.append(decimal(score.level.mean) if score else NOTHING)
+            if measure in QUALITY or measure == "judge":
+                row.append(difference(score.difference if score else None))
+                row.append(closed(score.headroom if score else None))
+        rows.append(Row(tuple(row), "faint" if cell.method in results.oracles.values() else ""))
+    return Table(tuple(columns), tuple(rows))
+
+
+def _costs(results: Results, cells: Sequence[Cell]) -> Table:
+    from recap.study.words import NOTHING, share
+
+    latencies = {(each.method, each.retention): each for each in results.timings.latencies}
+    columns = (
+        Column("method"),
+        Column("of budget", "right"),
+        Column("tokens", "right"),
+        Column("blocks kept", "right"),
+        Column("revive", "right"),
+        Column("blocks revived", "right"),
+        Column("ms", "right"),
+        Column("ms, 95 %", "right"),
+        Column("kept between turns", "right"),
+        Column("model calls", "right"),
+        Column("tokens in, out", "right"),
+    )
+    rows = []
+    for cell in cells:
+        latency = latencies[cell.method, cell.retention]
+        calls = f"{cell.model_calls:.1f}" if cell.model_calls else NOTHING
+        tokens = f"{cell.input_tokens:,.0f}, {cell.output_tokens:,.0f}"
+        rows.append(
+            Row(
+                (
+                    cell.method,
+                    share(cell.of_budget),
+                    f"{cell.tokens:,.0f}",
+                    f"{cell.kept_blocks:.0f} of {cell.blocks:.0f}",
+                    share(cell.reviving),
+                    f"{cell.revived_blocks:.1f}",
+                    f"{latency.median_ms:.1f}",
+                    f"{latency.p95_ms:.1f}",
+                    byte_size(round(cell.memory_bytes)) if cell.memory_bytes else NOTHING,
+                    calls,
+                    tokens if cell.model_calls else NOTHING,
+                ),
+                "faint" if cell.method in results.oracles.values() else "",
+            )
+        )
+    return Table(columns, tuple(rows))

@@ -1,0 +1,166 @@
+"""``recap study``: what it prints and writes, and what it says of folders that hold no sessions."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.testing import conversation
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import Cli
+
+QUICK = ("--policies", "coverage", "--retention", "0.1,0.2", "--half", "all", "--jobs", "1")
+
+
+def session(path: Path, turns: int = 6, size: int = 3_000, first: str = "") -> Path:
+    """Write a session whose history is long enough from its third request on."""
+    messages = conversation(turns, steps=3, size=size)
+    messages[0]["content"] += f" {first or path.stem}"
+    path.write_text(json.dumps(messages), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Three sessions in a folder."""
+    made = tmp_path / "logs"
+    made.mkdir()
+    for name in ("one", "two", "three"):
+        session(made / f"{name}.json")
+    return made
+
+
+def study(cli: Cli, folder: Path, *arguments: str) -> Any:
+    return cli("study", "reuse", "--sessions", str(folder), *QUICK, *arguments)
+
+
+def without_timings(text: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(text)
+    del content["timings"]
+    return content
+
+
+def test_the_tables_show_every_method_and_the_oracles(cli: Cli, folder: Path) -> None:
+    result = study(cli, folder)
+    assert result.status == 0, result.err
+    for name in ("coverage", "recency", "oracle-id-exec", "oracle-line-act"):
+        assert f"\n{name} " in result.out
+    assert "of 3 sessions" in result.out
+
+
+def test_json_says_its_schema_and_has_a_cell_for_all(cli: Cli, folder: Path) -> None:
+    content = study(cli, folder, "--json").json()
+    assert content["schema"] == "recap.study.reuse/1"
+    methods = [method["name"] for method in content["methods"]]
+    cells = [(c["half"], c["retention"], c["method"]) for c in content["cells"]]
+    assert len(cells) == len(set(cells)) == len(content["halves"]) * 2 * len(methods)
+    assert {c["sessions"] for c in content["cells"] if c["half"] == "all"} == {3}
+
+
+@pytest.mark.slow
+def test_the_number_of_processes_changes_nothing(cli: Cli, folder: Path) -> None:
+    one, two = folder.parent / "one.json", folder.parent / "two.json"
+    assert study(cli, folder, "--json", str(one)).status == 0
+    assert study(cli, folder, "--json", str(two), "--jobs", "2").status == 0
+    assert without_timings(one.read_text()) == without_timings(two.read_text())
+
+
+def test_files_are_written_whole_and_named(cli: Cli, folder: Path) -> None:
+    result = study(cli, folder, "--json", "s.json", "--html", "s.html", "--rows", "rows.jsonl")
+    assert result.status == 0, result.err
+    for name in ("s.json", "s.html", "rows.jsonl"):
+        assert f"written to {name}" in result.out
+        assert (cli.folder / name).stat().st_size
+    rows = [json.loads(line) for line in (cli.folder / "rows.jsonl").read_text().splitlines()]
+    assert {row["session"] for row in rows} == {"one.json", "two.json", "three.json"}
+
+
+def test_a_session_that_lies_there_twice_counts_once(cli: Cli, folder: Path) -> None:
+    deep = folder / "deep"
+    deep.mkdir()
+    session(deep / "other.json", first="one")
+    content = study(cli, folder, "--json").json()
+    assert content["corpus"]["duplicates"] == {"deep/other.json": "one.json"}
+    assert len(content["corpus"]["sessions"]) == 3
+
+
+def test_what_is_no_session_is_counted_with_its_reason(cli: Cli, folder: Path) -> None:
+    (folder / "noise.json").write_bytes(b"\x00\x01\x02" * 50)
+    (folder / "list.json").write_text("[1, 2, 3]")
+    (folder / "empty.jsonl").write_text("")
+    (folder / "folder.md").mkdir()
+    session(folder / "short.json", turns=1)
+    corpus = study(cli, folder, "--json").json()["corpus"]
+    assert set(corpus["unread"]) == {"noise.json", "list.json"}
+    assert all(corpus["unread"].values())
+    assert set(corpus["short"]) == {"short.json", "empty.jsonl"}
+    assert len(corpus["sessions"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--policies", "nothing"), "unknown policy 'nothing'; policies: coverage"),
+        (("--retention", "0"), "retention"),
+        (("--retention", "1.5"), "retention"),
+        (("--retention", ","), "--retention takes shares"),
+        (("--set", "retention=0.1"), "--retention"),
+        (("--set", "policy=paper"), "--policies"),
+        (("--set", "nothing=1"), "unknown setting"),
+        (("--observer", "engine"), "reuse or proxy"),
+        (("--html", "nowhere/s.html"), "folder that exists"),
+        (("--half", "some"), "--half"),
+        (("--jobs", "0"), "--jobs"),
+    ],
+)
+def test_wrong_use_is_one_line(
+    cli: Cli, folder: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    result = cli("study", "reuse", "--sessions", str(folder), *arguments)
+    assert (result.status, result.out) == (2, "")
+    assert words in result.err
+    assert result.err.count("\n") == 1
+
+
+def test_a_result_never_replaces_a_session(cli: Cli, folder: Path) -> None:
+    before = (folder / "one.json").read_bytes()
+    assert study(cli, folder, "--json", str(folder / "one.json")).status == 2
+    assert (folder / "one.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("content", [None, "noise", "short"])
+def test_a_folder_without_sessions_fails_in_one_line(
+    cli: Cli, tmp_path: Path, content: str | None
+) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    if content == "noise":
+        (folder / "a.json").write_text("[1]")
+    if content == "short":
+        session(folder / "a.json", turns=1)
+    result = study(cli, folder)
+    assert (result.status, result.out) == (1, "")
+    assert result.err.count("\n") == 1
+
+
+def test_a_folder_that_is_missing_is_named(cli: Cli, tmp_path: Path) -> None:
+    result = study(cli, tmp_path / "gone")
+    assert result.status == 1
+    assert "gone" in result.err
+
+
+def test_a_half_without_sessions_is_said(cli: Cli, tmp_path: Path) -> None:
+    from recap.study.transitions import is_test
+
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    path = session(folder / "only.json")
+    other = "dev" if is_test(path) else "test"
+    result = cli("study", "reuse", "--sessions", str(folder), "--half", other)
+    assert result.status == 1
+    assert f"of the {other} half" in result.err
