@@ -34,7 +34,9 @@ ATTACHMENT: Final = 8192
 USAGE: Final = 16384
 COPY: Final = 32768  # holds a long copy of a result
 SCAN: Final = 65536  # what goes was not found at first sight
-TEXT: Final = 1 << 17  # from this bit on: the number of its texts
+WORDS: Final = 1 << 17  # holds words that have to stay
+TEXT: Final = 1 << 18  # from this bit on: the number of its texts
+MOST_TEXTS: Final = (1 << 14) - 1  # that are counted of one line
 
 WRITES = ("Write", "Edit", "MultiEdit", "NotebookEdit")
 STUBBED = b'"[Trimmed: '
@@ -75,6 +77,7 @@ class Reader:
             cost = 0
         if said:
             said = hash((said, record.timestamp, message.model))
+            flags |= WORDS
         return flags | role | META if record.isMeta else flags | role, cost, said, tools
 
     def words(self, record: Record) -> int:
@@ -83,8 +86,8 @@ class Reader:
         content = message.content if message is not None else None
         if type(content) is list and len(content) == 1 and not self.may_change_texts:
             block = content[0]
-            if block.type == "text":
-                return hash((hash(block.text or ""), record.timestamp, message.model))  # type: ignore[union-attr]
+            if block.type == "text" and block.text:
+                return hash((hash(block.text), record.timestamp, message.model))  # type: ignore[union-attr]
             if block.type == "tool_use" and record.type == "assistant" and self.is_verbatim:
                 said = hash((block.id, block.name, bytes(block.input)))
                 return hash((said, record.timestamp, message.model))  # type: ignore[union-attr]
@@ -103,7 +106,7 @@ class Reader:
                 tools.append(tool)
         if flags & (LONG | THINKING | NULLS):
             flags |= BLOCKS
-        return flags + texts * TEXT, cost, said, tuple(tools)
+        return flags + min(texts, MOST_TEXTS) * TEXT, cost, said, tuple(tools)
 
     def _block(self, block: Block, role: int) -> tuple[int, int, int, int]:
         kind = block.type

@@ -1,4 +1,4 @@
-"""First pass: the lines of a log in arrays. No text is kept, some 100 bytes for each line."""
+"""First pass: the lines of a log in arrays. No text is kept, some 50 bytes for each line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from recap.cmv.contents import ATTACHMENT, BLOCKS, COPY, LONG, PROGRESS, SCAN, SIDE, USAGE, Reader
+from recap.cmv.contents import ATTACHMENT, BLOCKS, COPY, PROGRESS, SCAN, SIDE, USAGE, Reader
 from recap.cmv.records import (
     ABSENT,
     FAILURES,
@@ -54,6 +54,9 @@ _SPOKEN = USER, ASSISTANT
 LANE = 0x5BD1E9955BD1E995
 """Tells keys of side chains from those of the main conversation, which does not see them."""
 
+_SMALL = 1 << 12
+"""Bytes of a line that are read at first when one is looked up."""
+
 _AGENT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -68,12 +71,8 @@ class Index:
         fates: What each line is: ``NODE`` and so on.
         links: The nodes.
         start: Offset of each node's line.
-        size: Bytes of each node's line, the line end apart.
         flags: What each node's line holds, see ``contents``.
         cost: Characters of each node's line that are sent.
-        said: Hash of the words in each node's line; 0 without any.
-        lengths: Of what may be cut at first sight, node after node: of the usage, of the copy of a
-            result, and of a result's content, where the flags say that there is one.
         versions: Client versions in order of first appearance.
         agents: Ids of sub-agents, some of which only copies of results name.
         unreadable: Lines that are no JSON.
@@ -88,12 +87,9 @@ class Index:
         self.of_side_chains = of_side_chains
         self.fates = bytearray()
         self.links = Links()
-        self.start = array("Q")
-        self.size = array("I")
+        self.start = array("I" if source.size < 1 << 32 else "Q")
         self.flags = array("I")
         self.cost = array("I")
-        self.said = array("q")
-        self.lengths = array("I")
         self.versions: dict[str, None] = {}
         self.agents: dict[str, None] = {}
         self.unreadable = 0
@@ -111,6 +107,16 @@ class Index:
                 self._add(number, start, lines, records)
             number += len(lines)
         return self
+
+    def line_at(self, at: int) -> bytes:
+        """Return the line of a node, the line end apart."""
+        start, size = self.start[at], _SMALL
+        while True:
+            data = self.source.read(start, min(start + size, self.source.size))
+            end = data.find(b"\n")
+            if end >= 0 or start + size >= self.source.size:
+                return data[:end] if end >= 0 else data
+            size *= 16
 
     def _add_one_by_one(self, number: int, start: int, lines: list[bytes]) -> None:
         for at, data in enumerate(lines, number):
@@ -145,15 +151,13 @@ class Index:
         nodes = list(compress(records, is_node))
         if not nodes:
             return
-        sizes = list(map(len, lines))
-        starts = accumulate([size + 1 for size in sizes], initial=start)
+        starts = accumulate([len(line) + 1 for line in lines], initial=start)
         first = len(self.start)
         self.links.line.extend(compress(count(number), is_node))
         self.start.extend(compress(starts, is_node))
-        self.size.extend(compress(sizes, is_node))
         links = self.links
         for held, column in zip(
-            (links.uuid, links.parent, links.owner, links.message),
+            (links.uuid, links.parent, links.group),
             links_in(nodes, self.of_side_chains),
             strict=True,
         ):
@@ -171,7 +175,7 @@ class Index:
         for at, node in enumerate(nodes, first):
             kind = _KINDS[node.type]
             if kind in _SPOKEN:
-                flags, cost, said, called = read(node)
+                flags, cost, _, called = read(node)
                 if called:
                     tools.extend(called)
                 flags = self._with_cuts(flags, node)
@@ -179,14 +183,12 @@ class Index:
                     kind = LINK
             else:
                 flags, cost = self._link(at, node)
-                said = 0
             if (node.isSidechain is True) != self.of_side_chains:
                 kind, flags = LINK, flags | SIDE
             kinds.append(kind)
             tools_to.append(len(tools))
             self.flags.append(flags)
             self.cost.append(cost)
-            self.said.append(said)
 
     def _link(self, at: int, record: Record) -> tuple[int, int]:
         """Return the flags and the cost of a line that only links others, or may be queued."""
@@ -203,23 +205,18 @@ class Index:
         return ATTACHMENT | (BLOCKS if len(raw) > self.options.threshold else 0), 0
 
     def _with_cuts(self, flags: int, record: Record) -> int:
-        """Note how long what may be cut is, and return the flags with what there is of it."""
+        """Return the flags with what may be cut of a line beside its content."""
         message = record.message
         if message is not None and message.usage is not ABSENT:
             flags |= USAGE
-            self.lengths.append(len(bytes(message.usage)))
         if record.usage is not ABSENT:
             flags |= SCAN
         if record.toolUseResult is not ABSENT:
             raw = bytes(record.toolUseResult)
             if len(raw) > self.options.threshold:
                 flags |= COPY
-                self.lengths.append(len(raw))
                 if b'"agentId"' in raw:
                     self._note_agent(raw)
-        if flags & LONG and not flags & BLOCKS:
-            content = message.content[0].content  # type: ignore[union-attr,index]  # LONG says so
-            self.lengths.append(len(bytes(content)))
         return flags
 
     def _note_agent(self, raw: bytes) -> None:
@@ -232,7 +229,7 @@ class Index:
 
 
 def links_in(records: Sequence[Record], of_side_chains: bool) -> tuple[list[int], ...]:
-    """Return columns of keys: of ids, of parents, of the owners of results, and of API messages.
+    """Return columns of keys: of ids, of parents, and of what lines belong to.
 
     Args:
         records: Links of the chain.
@@ -244,19 +241,17 @@ def links_in(records: Sequence[Record], of_side_chains: bool) -> tuple[list[int]
         else NO_PARENT if record.parentUuid is None else 0
         for record in records
     ]  # fmt: skip
-    owners = [
-        hash(record.sourceToolAssistantUUID) if record.sourceToolAssistantUUID else 0
+    groups = [
+        (hash(record.message.id) if record.message is not None and record.message.id else 0)
+        if record.type == "assistant"
+        else hash(record.sourceToolAssistantUUID) if record.sourceToolAssistantUUID else 0
         for record in records
-    ]
-    messages = [
-        hash(record.message.id) if record.message is not None and record.message.id else 0
-        for record in records
-    ]
+    ]  # fmt: skip
     for at, record in enumerate(records):
         if (record.isSidechain is True) != of_side_chains:
             uuids[at] ^= LANE if uuids[at] else 0
             parents[at] ^= LANE if record.parentUuid else 0
-    return uuids, parents, owners, messages
+    return uuids, parents, groups
 
 
 def _queued(raw: bytes) -> int | None:

@@ -81,10 +81,7 @@ def _leaf_line(source: Sized) -> dict[str, Json]:
     """Return the line after which the client goes on: the last of the conversation in the file."""
     index = Index(source, TrimOptions()).read()
     leaf = _leaf(index.links, chain_of(index.links, Report()).parents)
-    line = None
-    if leaf >= 0:
-        start = index.start[leaf]
-        line = decode(source.read(start, start + index.size[leaf]))
+    line = decode(index.line_at(leaf)) if leaf >= 0 else None
     if not isinstance(line, dict) or not isinstance(line.get("uuid"), str):
         raise InputError(
             f"{source.name}: holds no conversation that an orientation message could follow"

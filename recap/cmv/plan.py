@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from operator import mul
 from typing import TYPE_CHECKING, Final
 
@@ -19,11 +19,12 @@ from recap.cmv.contents import (
     SOLID,
     THINKING,
     USER,
+    WORDS,
 )  # fmt: skip
 from recap.cmv.index import HISTORY, LANE, NULL, QUEUE, STATE
 from recap.cmv.pairs import Pairs
 from recap.errors import InputError, InvalidContextError
-from recap.transcript.chain import chain_of
+from recap.transcript.chain import chain_along, chain_of
 from recap.transcript.lines import Report
 from recap.transcript.links import GAP, NO_PARENT, ROOT, SYSTEM, UNKNOWN, Links, key_of
 
@@ -104,6 +105,7 @@ class Plan:
             above = self._stated(at) if parent == GAP else parent
             if above >= 0 and state[above] & DROPPED:
                 new[at] = self._kept(above)
+        self._above = array("i")
 
     def key_for(self, at: int, parent: int) -> int:
         """Return the key of its new parent as a node states it."""
@@ -175,19 +177,24 @@ class Plan:
 
     def _deviation(self) -> int | None:
         """Return the first line that would not be sent as it was; None for none."""
-        live, line, state, said = self.chain.live, self.links.line, self.state, self.index.said
+        live, line, state, flags = self.chain.live, self.links.line, self.state, self.index.flags
         for at in live:
-            if state[at] & DROPPED and said[at]:
+            if state[at] & DROPPED and flags[at] & WORDS:
                 return line[at]
-        before = array("i", (at for at in _sent(self.links, live) if not state[at] & DROPPED))
-        if not before:
+        before = (at for at in _sent(self.links, live) if not state[at] & DROPPED)
+        first = next(before, None)
+        if first is None:
             raise InputError(f"{self.index.source.name}: holds nothing that a client would send")
         links = self._links_after()
-        after = array("i", _sent(links, chain_of(links, Report()).live))
-        if before == after:
-            return None
-        pairs = zip_longest(before, after, fillvalue=before[-1])
-        return next((line[at] for at, other in pairs if at != other), line[before[-1]])
+        new = (
+            (at, self.key_for(at, parent))
+            for at, parent in enumerate(self.new_parents)
+            if parent != UNKNOWN
+        )
+        parents = self.parents.without(links, state.translate(_IS_GONE), new)
+        after = _sent(links, chain_along(parents, Report()).live)
+        pairs = zip_longest(chain((first,), before), after, fillvalue=ROOT)
+        return next((line[max(at, 0)] for at, other in pairs if at != other), None)
 
     def _mark_named(self) -> None:
         """Mark what the compaction names, and thinking from which lines of its message fork."""
@@ -203,12 +210,12 @@ class Plan:
                 at = self.parents.find(key_of(uuid))
                 if at >= 0:
                     self.state[at] |= NAMED
-        flags, message = self.index.flags, self.links.message
+        flags, message = self.index.flags, self.links.message_of
         first: dict[int, int] = {}
         for at in self.chain.live:
             above = self.parents.parent[at]
             is_fork = (
-                above >= 0 and flags[above] & THINKING and message[above] == message[at] != 0
+                above >= 0 and flags[above] & THINKING and message(above) == message(at) != 0
                 and first.setdefault(above, at) != at
             )  # fmt: skip
             if is_fork:
@@ -312,20 +319,14 @@ class Plan:
                 gone += max(0, cost[at] - STUB_CHARS)
 
     def _links_after(self) -> Links:
-        """Return the links of the log as it is to be written.
+        """Return the links of the log as it is to be written, less those between nodes.
 
-        Nodes that go stay in their places, without an id, and as links that nobody sends: nothing can
-        lead to them. What does not change is shared.
+        Nodes that go stay in their places as links that nobody sends. What does not change is shared.
         """
         links, after = self.links, Links()
         kept = self.state.translate(_IS_KEPT)
-        after.line, after.message, after.owner = links.line, links.message, links.owner
+        after.line, after.uuid, after.group = links.line, links.uuid, links.group
         after.kind = bytearray(map(mul, links.kind, kept))
-        after.uuid = array("q", map(mul, links.uuid, kept))
-        after.parent = array("q", map(mul, links.parent, kept))
-        for at, new in enumerate(self.new_parents):
-            if new != UNKNOWN:
-                after.parent[at] = self.key_for(at, new)
         if self.pairs.has_orphans:
             for at in range(len(kept)):
                 after.tools.extend(self.pairs.kept_tools(at))
@@ -344,6 +345,7 @@ def _sent(links: Links, nodes: Sequence[int]) -> Iterator[int]:
 
 
 _IS_KEPT = bytes(not state & DROPPED for state in range(256))
+_IS_GONE = bytes(bool(state & DROPPED) for state in range(256))
 
 
 STUB_CHARS = 150

@@ -153,15 +153,18 @@ def _conversation(source: Sized, options: TrimOptions) -> list[tuple[str, str, b
 
 def _report(plan: Plan, writer: Writer, written: Written) -> TrimReport:
     index, counts = plan.index, plan.counts + writer.counts
-    live = [at for at in plan.chain.live if not plan.state[at] & DROPPED]
     counts["boundaries_found"] = bool(plan.boundary)
     counts["open_calls"] = plan.pairs.open_calls
     counts["unreadable_lines"] = index.unreadable
-    for name, role in (("user_texts", USER), ("assistant_texts", ASSISTANT)):
-        counts[name] = sum(index.flags[at] // TEXT for at in live if index.flags[at] & role)
-    counts["tool_requests"] = sum(
-        len(plan.links.tools_of(at)) for at in live if index.flags[at] & ASSISTANT
-    )
+    for at in plan.chain.live:
+        flags = index.flags[at]
+        if plan.state[at] & DROPPED:
+            continue
+        if flags & USER:
+            counts["user_texts"] += flags // TEXT
+        elif flags & ASSISTANT:
+            counts["assistant_texts"] += flags // TEXT
+            counts["tool_requests"] += plan.links.first_tool[at + 1] - plan.links.first_tool[at]
     return TrimReport(
         bytes_in=index.source.size,
         bytes_out=written.size,

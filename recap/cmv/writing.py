@@ -39,11 +39,14 @@ from recap.transcript.repair.patch import Edit
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import msgspec
+
     from recap.cmv.options import TrimOptions
     from recap.cmv.plan import Plan
 
 _PARENT = re.compile(rb'"parentUuid"\s*:\s*("[^"\\]*"|null)')
 UNSURE = SCAN | NULLS | RESULT | BLOCKS
+CUT = USAGE | COPY
 _SESSION = re.compile(rb'"sessionId"\s*:\s*("[^"\\]*")')
 
 
@@ -74,7 +77,6 @@ class Writer:
         self.active_chars = 0
         self._state, self._parents = plan.state, plan.new_parents
         self._flags, self._cost = plan.index.flags, plan.index.cost
-        self._length = iter(plan.index.lengths).__next__
         self._finder = Finder()
         self._names: dict[int, bytes] = {}
         self._makers: dict[int, Record] = {}
@@ -131,19 +133,16 @@ class Writer:
 
     def _node(self, at: int, data: bytes) -> bytes | None:
         """Return a node's line as it is to be written, None for one that goes."""
-        state, flags, length = self._state[at], self._flags[at], self._length
-        usage = length() if flags & USAGE else 0
-        copy = length() if flags & COPY else 0
-        content = length() if flags & (LONG | BLOCKS) == LONG else 0
+        state, flags = self._state[at], self._flags[at]
         if state & DROPPED:
             self._leave_out(at, flags, data)
             return None
         parent = self._parents[at]
+        is_long = flags & (LONG | BLOCKS) == LONG and not state & (WINDOW | SPARED)
         if flags & UNSURE and self._needs_scan(at, state, flags):
             line, cost = self._scanned(at, data, parent)
-        elif usage or copy or content or parent != UNKNOWN or self.session is not None:
-            content = 0 if state & (WINDOW | SPARED) else content
-            line, cost = self._cut(at, data, parent, (usage, copy, content))
+        elif flags & CUT or is_long or parent != UNKNOWN or self.session is not None:
+            line, cost = self._cut(at, data, parent, is_long=is_long)
         else:
             line, cost = data, self._cost[at]
         if state & ACTIVE:
@@ -173,45 +172,46 @@ class Writer:
             return False
         return not (flags & (THINKING | LONG) == THINKING and not self.plan.loses_thinking(at))
 
-    def _cut(
-        self, at: int, data: bytes, parent: int, sizes: tuple[int, int, int]
-    ) -> tuple[bytes, int]:
+    def _cut(self, at: int, data: bytes, parent: int, *, is_long: bool) -> tuple[bytes, int]:
         """Return a line edited at first sight and proved, and the characters of it that are sent.
 
         Args:
             at: Its node.
             data: The line.
             parent: The node it follows now, UNKNOWN for the one it followed.
-            sizes: Bytes of its usage, of its copy of a result, and of its result; 0 for what stays.
+            is_long: Its result may become a stub.
         """
-        usage, copy, content = sizes
-        finder, line, stub, images = self._finder, data, None, 0
-        if content:
-            line, stub, images = self._with_stub(at, data, content)
-        if copy:
-            start, end = finder.member(line, b"toolUseResult", copy)
-            line = line[:start] + line[end:]
-        if usage:
-            start, end = finder.member(line, b"usage", usage)
-            line = line[:start] + line[end:]
+        try:
+            source = decode_record(data)
+        except FAILURES:
+            return self._scanned(at, data, parent)
+        flags, line, stub, images = self._flags[at], data, None, 0
+        if is_long:
+            line, stub, images = self._with_stub(at, data, source)
+        if flags & COPY:
+            line = self._without(line, b"toolUseResult", source.toolUseResult)
+        if flags & USAGE:
+            line = self._without(line, b"usage", source.message.usage)  # type: ignore[union-attr]  # USAGE says so
         if self.session is not None:
             line = _replaced(line, _SESSION, self.session)
         if parent != UNKNOWN:
             line = _replaced(line, _PARENT, self._name(parent))
-        cost = self._proof(at, line, parent, stub)
+        cost = self._proof(at, source, line, parent, stub)
         if isinstance(cost, str):
             return self._scanned(at, data, parent)
-        self._count_cuts(parent, sizes, stub, images)
+        self._count_cuts(flags, parent, stub, images)
         return line, cost
 
-    def _count_cuts(
-        self, parent: int, sizes: tuple[int, int, int], stub: bytes | None, images: int
-    ) -> None:
+    def _without(self, line: bytes, key: bytes, value: msgspec.Raw) -> bytes:
+        """Return a line without a member of it."""
+        start, end = self._finder.member(line, key, memoryview(value).nbytes)
+        return line[:start] + line[end:]
+
+    def _count_cuts(self, flags: int, parent: int, stub: bytes | None, images: int) -> None:
         counts = self.counts
-        usage, copy, _ = sizes
-        if usage:
+        if flags & USAGE:
             counts["usage_removed"] += 1
-        if copy:
+        if flags & COPY:
             counts["tool_use_results_removed"] += 1
         if parent != UNKNOWN:
             counts["reparented"] += 1
@@ -219,11 +219,12 @@ class Writer:
             counts["images_stubbed"] += images
             counts["results_stubbed"] += not images or b"[Trimmed: ~" in stub
 
-    def _with_stub(self, at: int, line: bytes, size: int) -> tuple[bytes, bytes | None, int]:
+    def _with_stub(self, at: int, line: bytes, source: Record) -> tuple[bytes, bytes | None, int]:
         """Return a line with a stub for its one result, the stub, and the images in the result.
 
         The stub is None where the result stays, and one that no proof passes where no result is.
         """
+        size = memoryview(source.message.content[0].content).nbytes  # type: ignore[union-attr,index]  # LONG says so
         start, end = self._finder.content(line, size)
         if start < 0:
             return line, b"", 0
@@ -241,12 +242,14 @@ class Writer:
     def _scanned(self, at: int, data: bytes, parent: int) -> tuple[bytes, int]:
         """Return a line edited by an exact scan and proved, and its characters that are sent."""
         new_parent = None if parent == UNKNOWN else self._uuid_json(parent)
+        source = None
         try:
-            edits, counts = scanned(record_of(data)[1], self._wanted(at, new_parent))
+            source, read = record_of(data)
+            edits, counts = scanned(read, self._wanted(at, new_parent))
         except ValueError:
             edits, counts = [], Counter()
         line = splice(data, edits)
-        cost = self._proof(at, line, parent)
+        cost = self._proof(at, source, line, parent) if source else "it cannot be read any more"
         if isinstance(cost, str):
             raise InvalidContextError(
                 f"line {self.links.line[at]:,} would not be what it has to be: {cost}; nothing was "
@@ -279,8 +282,7 @@ class Writer:
         )
 
     def _record(self, at: int) -> Record:
-        start = self.index.start[at]
-        record, _ = record_of(self.index.source.read(start, start + self.index.size[at]))
+        record, _ = record_of(self.index.line_at(at))
         assert record is not None
         return record
 
@@ -304,12 +306,14 @@ class Writer:
                 return Call(harmless(block.name or ""), about(arguments), restorable(block.id))
         return Call("", "", "unknown")
 
-    def _proof(self, at: int, line: bytes, parent: int, stub: bytes | None = None) -> int | str:
+    def _proof(
+        self, at: int, source: Record, line: bytes, parent: int, stub: bytes | None = None
+    ) -> int | str:
         """Return the characters of a changed line that are sent, or what is wrong with it."""
         record = _record_or_none(line)
         if record is None:
             return "it cannot be read any more"
-        if not self._has_links(at, record, parent):
+        if not self._has_links(at, source, record, parent):
             return "its links changed"
         flags, message = self._flags[at], record.message
         if not flags & (USER | ASSISTANT):
@@ -320,8 +324,8 @@ class Writer:
             return "the copy of a result is left"
         reader = self.index.reader
         if flags & (RESULT | BLOCKS | NULLS) or not reader.is_verbatim:
-            return self._proof_of_blocks(at, record, stub)
-        if reader.words(record) != self.index.said[at]:
+            return self._proof_of_blocks(at, source, record, stub)
+        if reader.words(record) != reader.words(source):
             return "its texts or calls changed"
         if len(line) < _SMALL:
             self._hold(at, record)
@@ -334,10 +338,13 @@ class Writer:
                 self._makers.clear()
             self._makers[at] = record
 
-    def _proof_of_blocks(self, at: int, record: Record, stub: bytes | None) -> int | str:
+    def _proof_of_blocks(
+        self, at: int, source: Record, record: Record, stub: bytes | None
+    ) -> int | str:
         """Go on with the proof of a line whose blocks may change."""
-        now, cost, said, tools = self.index.reader.message(record)
-        if said != self.index.said[at]:
+        reader = self.index.reader
+        now, cost, said, tools = reader.message(record)
+        if said != reader.words(source):
             return "its texts or calls changed"
         if array("q", tools) != self.plan.pairs.kept_tools(at) or now & NULLS:
             return "its blocks changed"
@@ -345,18 +352,19 @@ class Writer:
             return "its result is no stub"
         return cost if cost <= self.index.cost[at] else "it grew"
 
-    def _has_links(self, at: int, record: Record, parent: int) -> bool:
+    def _has_links(self, at: int, source: Record, record: Record, parent: int) -> bool:
+        """Return True when a changed line is the same link, and follows what it has to follow."""
         links = self.links
         side = LANE if (record.isSidechain is True) != self.index.of_side_chains else 0
-        stated, uuid, owner = record.parentUuid, record.uuid, record.sourceToolAssistantUUID
-        message = record.message
+        stated, uuid = record.parentUuid, record.uuid
+        message, before = record.message, source.message
         above = NO_PARENT if stated is None else hash(stated) ^ side if stated else 0
         wanted = links.parent[at] if parent == UNKNOWN else self.plan.key_for(at, parent)
         return (
             above == wanted
             and (hash(uuid) ^ side if uuid else 0) == links.uuid[at]
-            and (message is None or (hash(message.id) if message.id else 0) == links.message[at])
-            and (hash(owner) if owner else 0) == links.owner[at]
+            and record.sourceToolAssistantUUID == source.sourceToolAssistantUUID
+            and (message.id if message else None) == (before.id if before else None)
         )
 
 

@@ -42,7 +42,12 @@ class Chain(NamedTuple):
 
 def chain_of(links: Links, report: Report) -> Chain:
     """Return the session's nodes; what is odd or left out is reported."""
-    return _Walk(Parents(links, report), report).run()
+    return chain_along(Parents(links, report), report)
+
+
+def chain_along(parents: Parents, report: Report) -> Chain:
+    """Return the nodes of a session whose parents are known; what is left out is reported."""
+    return _Walk(parents, report).run()
 
 
 class _Fold(NamedTuple):
@@ -68,7 +73,7 @@ class _Walk:
         self.walks = 0
         self.walked = array("i", bytes(4 * size))  # number of the walk that came by last
         self.side = bytearray(size)  # 0, REPLACED or LIVE
-        self.order = array("i", [ROOT]) * size
+        self.order = array("i")  # of a live node: its place in the context
         self.tops: dict[int, int] = {}
 
     def run(self) -> Chain:
@@ -76,11 +81,11 @@ class _Walk:
         if leaf < 0:
             return Chain((), (), ROOT, self.parents)
         live, boundary = self._up(leaf)
+        for at in self._replaced(boundary):
+            self.side[at] = REPLACED
+        self.order = self.walked  # there are no more walks
         for order, at in enumerate(live):
             self.side[at], self.order[at] = LIVE, order
-        for at in self._replaced(boundary):
-            if not self.side[at]:
-                self.side[at], self.order[at] = REPLACED, at
         added = _Beside(self.parents, self.side, self.order).add()
         self._report_rest()
         replaced = array("i", (at for at, side in enumerate(self.side) if side == REPLACED))
@@ -125,11 +130,13 @@ class _Walk:
                 at = self._through(fold, at, path)
             path.append(at)
             if at in compactions:
-                return path[::-1], at
+                path.reverse()
+                return path, at
             if stated[at] == GAP:
                 self._report_gap(at)
             below, at = at, parent[at]
-        return path[::-1], ROOT
+        path.reverse()
+        return path, ROOT
 
     def _through(self, fold: _Fold, at: int, path: array[int]) -> int:
         """Add what a compaction preserved up to a node, the node apart; return its anchor."""
@@ -287,7 +294,7 @@ class _Beside:
 
     def _message(self, at: int) -> int:
         """Return the key of a node's API message; one of the node alone where it has none."""
-        return (self.links.message[at] or -2 - at) if at >= 0 else at
+        return (self.links.message_of(at) or -2 - at) if at >= 0 else at
 
     def _owner(self, at: int) -> int:
         """Return the node a node goes along with; ROOT if none."""
@@ -295,7 +302,8 @@ class _Beside:
         if at in links.is_queued:
             return ROOT if self.parents.followed[at] else above
         if links.kind[at] == ASSISTANT:
-            is_same = above >= 0 and links.message[at] and links.message[above] == links.message[at]
+            message = links.message_of(at)
+            is_same = above >= 0 and message and links.message_of(above) == message
             return above if is_same else ROOT
         results = links.tools_of(at)
         maker = self._maker(at, results)
@@ -304,7 +312,7 @@ class _Beside:
 
     def _maker(self, at: int, results: Iterable[int]) -> int:
         """Return the assistant line that made the call a result answers; ROOT if unknown."""
-        stated = self.parents.find(self.links.owner[at])
+        stated = self.parents.find(self.links.owner_of(at))
         for maker in (stated, self.parents.speaker(at)):
             if maker >= 0 and self.links.kind[maker] == ASSISTANT:
                 return maker

@@ -86,26 +86,26 @@ class Node:
 
 
 class Index:
-    """Places by key, in 8 bytes each: an open table of 4-byte slots over an array of keys.
+    """Places by key, in some 5 bytes each: an open table of 4-byte slots over an array of keys.
 
     Args:
         keys: A key for each place; 0 for a place that has none. The last place of a key counts.
     """
 
-    __slots__ = ("_keys", "_mask", "_slots", "replaced")
+    __slots__ = ("_keys", "_size", "_slots", "replaced")
 
     def __init__(self, keys: array[int]) -> None:
         self._keys = keys
-        self._mask = mask = (1 << max(3, (len(keys) * 3 // 2).bit_length())) - 1
-        self._slots = slots = array("i", bytes(4 * (mask + 1)))  # 0: free; else place + 1
+        self._size = size = len(keys) * 4 // 3 + 8
+        self._slots = slots = array("i", [0]) * size  # 0: free; else place + 1
         self.replaced: list[int] = []
-        """Places whose key a later place has too."""
+        """Places whose key a later place has too; of one key in rising order."""
         for place, key in enumerate(keys, 1):
             if not key:
                 continue
-            slot = key & mask
+            slot = key % size
             while (held := slots[slot]) and keys[held - 1] != key:
-                slot = slot + 1 & mask
+                slot = slot + 1 if slot + 1 < size else 0
             if held:
                 self.replaced.append(held - 1)
             slots[slot] = place
@@ -114,18 +114,20 @@ class Index:
         """Return the last place of a key, the default where it has none."""
         if not key:
             return default
-        slot = key & self._mask
+        size = self._size
+        slot = key % size
         while held := self._slots[slot]:
             if self._keys[held - 1] == key:
                 return held - 1
-            slot = slot + 1 & self._mask
+            slot = slot + 1 if slot + 1 < size else 0
         return default
 
 
 class Links:
-    """The nodes of a log in arrays, some 45 bytes for each: a log may have millions of lines.
+    """The nodes of a log in arrays, some 40 bytes for each: a log may have millions of lines.
 
-    Ids are kept as keys, see ``key_of``.
+    Ids are kept as keys, see ``key_of``. ``group`` holds what a line belongs to: an assistant line to
+    an API message, another line to the assistant line whose call it answers, where that is stated.
     """
 
     def __init__(self) -> None:
@@ -133,8 +135,7 @@ class Links:
         self.kind = bytearray()
         self.uuid = array("q")
         self.parent = array("q")
-        self.message = array("q")
-        self.owner = array("q")
+        self.group = array("q")
         self.tools = array("q")
         self.first_tool = array("I", [0])
         self.is_queued: set[int] = set()
@@ -143,23 +144,30 @@ class Links:
     def __len__(self) -> int:
         return len(self.kind)
 
-    def extend(self, rows: Iterable[tuple[int, int, int, int, int, int, int]]) -> None:
+    def extend(self, rows: Iterable[tuple[int, int, int, int, int, int]]) -> None:
         """Add nodes.
 
         Args:
             rows: For each its 1-based line; its kind (``LINK``, ``USER``, ``ASSISTANT``,
                 ``SYSTEM``); the key of its id; that of its parent's, ``NO_PARENT`` for a root, 0
-                where the line does not say; that of the API message an assistant line belongs to;
-                that of the assistant line whose call it answers, where stated; and how many tools
-                there are up to its own: keys of the calls that it makes or answers.
+                where the line does not say; that of what it belongs to; and how many tools there
+                are up to its own: keys of the calls that it makes or answers.
         """
-        columns = self.line, self.kind, self.uuid, self.parent, self.message, self.owner
+        columns = self.line, self.kind, self.uuid, self.parent, self.group
         for held, column in zip((*columns, self.first_tool), zip(*rows, strict=True), strict=False):
             held.extend(column)
 
     def tools_of(self, at: int) -> array[int]:
         """Return the keys of the calls a node makes or answers."""
         return self.tools[self.first_tool[at] : self.first_tool[at + 1]]
+
+    def message_of(self, at: int) -> int:
+        """Return the key of the API message a node belongs to; 0 for none."""
+        return self.group[at] if self.kind[at] == ASSISTANT else 0
+
+    def owner_of(self, at: int) -> int:
+        """Return the key of the assistant line whose call a node answers; 0 where not stated."""
+        return 0 if self.kind[at] == ASSISTANT else self.group[at]
 
     def is_spoken(self, at: int) -> bool:
         """True for a line of the conversation."""
@@ -173,12 +181,10 @@ def links_of(nodes: Iterable[Node]) -> Links:
     for at, node in enumerate(nodes):
         links.tools.extend(map(key_of, node.call_ids or node.result_ids))
         parent = NO_PARENT if node.parent is None else key_of(node.parent)
+        group = key_of(node.message_id if node.kind == "assistant" else node.owner)
         rows.append(
-            (
-                node.line, CODES[node.kind], key_of(node.uuid), parent, key_of(node.message_id),
-                key_of(node.owner), len(links.tools),
-            )
-        )  # fmt: skip
+            (node.line, CODES[node.kind], key_of(node.uuid), parent, group, len(links.tools))
+        )
         if node.is_queued:
             links.is_queued.add(at)
         if node.compaction:
@@ -200,6 +206,8 @@ class Parents:
     def __init__(self, links: Links, report: Report) -> None:
         self.links = links
         self._index = Index(links.uuid)
+        self._heirs: dict[int, int] = {}
+        self._gone = b""
         self.repeated = bytearray(len(links))
         for at in self._index.replaced:
             report.add(
@@ -207,14 +215,40 @@ class Parents:
                 links.line[at], "warning",
             )  # fmt: skip
             self.repeated[at] = 1
-        self.stated = self._stated()
+        self._follow(self._stated())
+
+    def without(self, links: Links, gone: bytes, new: Iterable[tuple[int, int]]) -> Parents:
+        """Return the parents in the log that is left when some nodes go and others follow new ones.
+
+        Where a key leads is known already: to the last place that has it and stays.
+
+        Args:
+            links: The nodes: each in its place, what does not count of those that go is left out.
+            gone: 1 for each node that goes.
+            new: Nodes that name another parent now, and its key.
+        """
+        left = Parents.__new__(Parents)
+        left.links, left._index, left._gone = links, self._index, gone
+        replaced = [at for at in self._index.replaced if not gone[at]]
+        left._heirs = {
+            links.uuid[at]: at for at in replaced if gone[self.find(links.uuid[at])]
+        }  # of one key the last one stays
+        left.repeated = bytearray(len(links))
+        for at in replaced:
+            left.repeated[at] = left.find(links.uuid[at]) != at
+        left._follow(left._stated_after(self.stated, new))
+        return left
+
+    def _follow(self, stated: array[int]) -> None:
+        self.stated = stated
         self.followed = self._followed()
         self.parent = self._joined()
         self._speaker = array("i")
 
     def find(self, uuid: int) -> int:
         """Return the place of a uuid's key, ROOT where no line has it."""
-        return self._index.find(uuid, ROOT)
+        at = self._index.find(uuid, ROOT)
+        return self._heirs.get(uuid, ROOT) if self._gone and at >= 0 and self._gone[at] else at
 
     def _stated(self) -> array[int]:
         uuids, parents = self.links.uuid, self.links.parent
@@ -231,8 +265,20 @@ class Parents:
         """Return the place of the parent with this key, of the node at a place."""
         if parent == NO_PARENT:
             return ROOT
-        above = self._index.find(parent, GAP if parent else UNSTATED)
-        return GAP if above == at else above
+        above = self.find(parent) if parent else UNSTATED
+        return GAP if above in (ROOT, at) else above
+
+    def _stated_after(self, before: array[int], new: Iterable[tuple[int, int]]) -> array[int]:
+        """Return the parents that nodes name, of what they were before nodes went."""
+        gone, stated = self._gone, before[:]
+        for at, above in enumerate(before):
+            if gone[at]:
+                stated[at] = UNSTATED
+            elif above >= 0 and gone[above]:
+                stated[at] = self._place_of(self.links.uuid[above], at) if self._heirs else GAP
+        for at, key in new:
+            stated[at] = self._place_of(key, at)
+        return stated
 
     def _followed(self) -> bytearray:
         followed = bytearray(len(self.links))

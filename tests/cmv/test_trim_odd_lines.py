@@ -201,3 +201,9 @@ def test_a_cycle_of_parents_that_go_ends():
     out, _ = trimmed(log(*lines))
     assert texts(out, "user") == ["do"]
     assert lines_of(out)[0]["parentUuid"] is None
+
+
+def test_a_text_without_words_is_no_change_of_words():
+    out, report = trimmed(log(ASK, *call(1, "u"), agent("e", "r1", said("")), done("e")))
+    assert report.counts["usage_removed"] == 3
+    assert texts(out, "assistant") == ["", "done"]
