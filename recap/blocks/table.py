@@ -1,10 +1,10 @@
-"""The immutable table of blocks with its integer index of identifiers: what selection works on."""
+"""The immutable table of blocks with its indices of identifiers and lines: what selection works on."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,20 +27,22 @@ IntArray = npt.NDArray[np.int64]
 Int32Array = npt.NDArray[np.int32]
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float64]
+Row: TypeAlias = "list[tuple[bool, tuple[str, ...]]]"
+"""Terms of each part of a block, each once and new ones in order, and whether the agent wrote it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class IdentifierIndex:
-    """Block x identifier incidence in compressed rows.
+class TermIndex:
+    """Block x term incidence in compressed rows; terms are identifiers, or lines.
 
     Attributes:
-        vocabulary: identifier -> integer id, in order of first occurrence. Never changed once
+        vocabulary: term -> integer id, in order of first occurrence. Never changed once
             built; a prefix shares the whole table's, so that its ids >= ``size`` are not its own.
-        size: Number of identifiers of this table, m.
+        size: Number of terms of this table, m.
         starts: int64 ``[blocks + 1]``: row b is ``terms[starts[b]:starts[b + 1]]``.
-        terms: int32 ``[nnz]``: distinct identifier ids of each block, ascending within the row.
-        wrote: bool ``[nnz]``: the agent itself wrote the identifier in that block (text or call).
-        document_frequency: int32 ``[m]``: blocks that hold the identifier.
+        terms: int32 ``[nnz]``: distinct term ids of each block, ascending within the row.
+        wrote: bool ``[nnz]``: the agent itself wrote the term in that block (text or call).
+        document_frequency: int32 ``[m]``: blocks that hold the term.
         last_use: int32 ``[m]``: last block that holds it.
         acts: int32 ``[m]``: blocks in which the agent itself wrote it.
     """
@@ -54,7 +56,7 @@ class IdentifierIndex:
     last_use: Int32Array
     acts: Int32Array
 
-    def prefix(self, blocks: int) -> IdentifierIndex:
+    def prefix(self, blocks: int) -> TermIndex:
         """Return the index of the first ``blocks`` rows, counted anew, sharing the rest."""
         if blocks == len(self.starts) - 1:
             return self
@@ -64,8 +66,8 @@ class IdentifierIndex:
         size = int(terms.max()) + 1 if len(terms) else 0
         return counted_index(self.vocabulary, size, starts, terms, wrote)
 
-    def extend(self, messages: Sequence[Message], blocks: Iterable[Block]) -> IdentifierIndex:
-        """Return the index with a further row for each of ``blocks``."""
+    def extend(self, rows: Iterable[Row]) -> TermIndex:
+        """Return the index with further rows."""
         is_shared = len(self.vocabulary) > self.size
         vocabulary = dict(
             islice(self.vocabulary.items(), self.size) if is_shared else self.vocabulary
@@ -73,8 +75,8 @@ class IdentifierIndex:
         lengths: list[int] = []
         terms: list[int] = []
         wrote: list[bool] = []
-        for block in blocks:
-            own, every = _row(messages, block, vocabulary)
+        for row in rows:
+            own, every = _numbered(row, vocabulary)
             lengths.append(len(every))
             terms += every
             wrote += map(own.__contains__, every)
@@ -102,7 +104,8 @@ class BlockTable:
         turn: int32 ``[blocks]``.
         is_active: bool ``[blocks]``.
         is_user: bool ``[blocks]``: human words, always protected.
-        index: Identifier index.
+        index: Identifiers of the blocks.
+        lines: Their lines, see ``part_terms``.
     """
 
     messages: tuple[Message, ...]
@@ -114,7 +117,8 @@ class BlockTable:
     turn: Int32Array
     is_active: BoolArray
     is_user: BoolArray
-    index: IdentifierIndex
+    index: TermIndex
+    lines: TermIndex
 
     def __len__(self) -> int:
         return len(self.blocks)
@@ -144,6 +148,7 @@ class BlockTable:
             is_active=self.is_active[:blocks],
             is_user=self.is_user[:blocks],
             index=self.index.prefix(blocks),
+            lines=self.lines.prefix(blocks),
         )
 
     def extend(
@@ -151,7 +156,7 @@ class BlockTable:
     ) -> BlockTable:
         """Return the table of a list that begins like this table's messages and goes on.
 
-        It equals ``build_table(messages)``. Identifiers are read from the first block on that is not
+        It equals ``build_table(messages)``. Texts are read from the first block on that is not
         the same as before, which may be an old one whose results have arrived.
         """
         same = common_messages(self.messages, messages)
@@ -163,8 +168,8 @@ class BlockTable:
             self.blocks,
             segmentation.blocks,
         )
-        index = self.index.prefix(known).extend(messages, segmentation.blocks[known:])
-        return _table(messages, segmentation, index)
+        indices = self.index.prefix(known), self.lines.prefix(known)
+        return _table(messages, segmentation, indices, known)
 
 
 def build_table(
@@ -183,17 +188,22 @@ def build_table(
     if segmentation is None:
         segmentation = segment(messages)
     blocks = segmentation.blocks
-    known, index = 0, _EMPTY
+    known, indices = 0, (_EMPTY, _EMPTY)
     if cached is not None:
         known = common_prefix(cached.fingerprints, fingerprints(messages, blocks))
-        index = cached.index.prefix(known)
-    return _table(messages, segmentation, index.extend(messages, blocks[known:]))
+        indices = cached.index.prefix(known), cached.lines.prefix(known)
+    return _table(messages, segmentation, indices, known)
 
 
 def _table(
-    messages: Sequence[Message], segmentation: Segmentation, index: IdentifierIndex
+    messages: Sequence[Message],
+    segmentation: Segmentation,
+    indices: tuple[TermIndex, TermIndex],
+    known: int,
 ) -> BlockTable:
+    """Return the table; of its blocks the first ``known`` are in the indices already."""
     blocks = segmentation.blocks
+    names, lines = _rows(messages, blocks[known:])
     return BlockTable(
         messages=tuple(messages),
         blocks=blocks,
@@ -204,24 +214,33 @@ def _table(
         turn=np.array([block.turn for block in blocks], np.int32),
         is_active=np.array([block.is_active for block in blocks], np.bool_),
         is_user=np.array([block.has_words for block in blocks], np.bool_),
-        index=index,
+        index=indices[0].extend(names),
+        lines=indices[1].extend(lines),
     )
 
 
-def _row(
-    messages: Sequence[Message], block: Block, vocabulary: dict[str, int]
-) -> tuple[set[int], list[int]]:
+def _rows(messages: Sequence[Message], blocks: Sequence[Block]) -> tuple[list[Row], list[Row]]:
+    """Return for each block what its parts hold: identifiers, and lines."""
+    names: list[Row] = []
+    lines: list[Row] = []
+    for block in blocks:
+        parts = [messages[ref.message].parts[ref.part] for ref in block.refs]
+        read = [(part.author == "agent", part_terms(part)) for part in parts]
+        names.append([(is_own, terms.names) for is_own, terms in read])
+        lines.append([(is_own, terms.lines) for is_own, terms in read])
+    return names, lines
+
+
+def _numbered(row: Row, vocabulary: dict[str, int]) -> tuple[set[int], list[int]]:
     """Return ids the agent wrote in a block, and all ids ascending; new ones get the next number."""
     own: set[int] = set()
     every: set[int] = set()
-    for ref in block.refs:
-        part = messages[ref.message].parts[ref.part]
-        names = part_terms(part)
-        new = [name for name in names if name not in vocabulary]
+    for is_own, terms in row:
+        new = [term for term in terms if term not in vocabulary]
         vocabulary.update(zip(new, range(len(vocabulary), len(vocabulary) + len(new)), strict=True))
-        ids = [vocabulary[name] for name in names]
+        ids = [vocabulary[term] for term in terms]
         every.update(ids)
-        if part.author == "agent":
+        if is_own:
             own.update(ids)
     return own, sorted(every)
 
@@ -232,12 +251,12 @@ def counted_index(
     starts: IntArray,
     terms: Int32Array,
     wrote: BoolArray,
-) -> IdentifierIndex:
-    """Return the index with its counts, of its columns as ``IdentifierIndex`` describes them."""
+) -> TermIndex:
+    """Return the index with its counts, of its columns as ``TermIndex`` describes them."""
     block = np.repeat(np.arange(len(starts) - 1, dtype=np.int32), np.diff(starts))
     last_use = np.zeros(size, np.int32)
     last_use[terms] = block  # of equal indices the last one counts, and blocks ascend
-    return IdentifierIndex(
+    return TermIndex(
         vocabulary=vocabulary,
         size=size,
         starts=starts,

@@ -49,8 +49,8 @@ FOLDER = "demo"
 RETENTION = "0.2"
 """The session is short; of a long one a tenth, the default, is enough."""
 
-KEPT_RULES = ("expanded", "protected:user", "protected:edit", "coverage", "recent")
-"""One kept row is shown of each of these rules."""
+KEPT_RULES = ("expanded", "protected:user", "protected:edit", "coverage", "coverage")
+"""One kept row is shown for each of these."""
 
 DROPPED_ROWS = 3
 LISTED_WIDTH = 50
@@ -182,10 +182,10 @@ def session_line(demo: Demo) -> str:
 
 
 def kept_rows(decisions: Sequence[Decision]) -> list[Decision]:
-    """Return a kept block of each rule: the earliest revived or protected, the largest others."""
-    shown = []
+    """Return kept blocks of each rule: the earliest revived or protected, the largest others."""
+    shown: list[Decision] = []
     for rule in KEPT_RULES:
-        having = [d for d in decisions if d.rule == rule]
+        having = [d for d in decisions if d.rule == rule and d not in shown]
         if having:
             is_early = rule in ("expanded", "protected:user")
             shown.append(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from recap.blocks.table import BlockTable, IdentifierIndex
+    from recap.blocks.table import BlockTable, TermIndex
 
 FEWEST_IDENTIFIERS = 8
 """A block with fewer is never stale: any longer block on the same matter holds such a handful."""
@@ -41,7 +41,7 @@ class Basis(NamedTuple):
         overlap: Share of a block's identifiers that makes a repeat.
     """
 
-    incidence: IdentifierIndex
+    incidence: TermIndex
     is_user: npt.NDArray[np.bool_]
     overlap: float
 

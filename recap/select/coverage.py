@@ -1,7 +1,7 @@
 """Packing by marginal coverage (ours): two blocks that say the same are worth one.
 
-Half of the room goes to the newest blocks, since the next turn mostly continues the last one. The
-other half goes to the blocks that add most identifiers which nothing kept holds yet, per character.
+Blocks compete with the terms they would add, identifiers and lines that nothing kept holds yet, each
+by how likely the next turn needs it (``need``), per character.
 """
 
 from __future__ import annotations
@@ -13,43 +13,49 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from recap.select.pack import Packing, Room, fill, ranked
-from recap.select.relevance import idf, row_sums, units
+from recap.select.need import need
+from recap.select.pack import Packing, PackRule, Room, fill, ranked
+from recap.select.relevance import row_sums
 
 if TYPE_CHECKING:
-    from recap.blocks.table import BoolArray, FloatArray, Int32Array, IntArray
+    from recap.blocks.table import BoolArray, FloatArray, IntArray, TermIndex
     from recap.select.score import Evidence
 
-ACT_BONUS = 2.0
-"""What each block in which the agent itself wrote an identifier adds to its weight of 1 (ours)."""
-ACTS_COUNTED = 3
-AGE_DECAY = 2.0
-"""An identifier not used since the session began weighs exp(-AGE_DECAY) of a fresh one (ours)."""
-REQUEST_FACTOR = 4.0
-"""Weight of an identifier that the request names, relative to others (ours)."""
+TOTAL = 2.0**44
+"""Weights of all terms sum to this many whole units: sums of them are exact in any order."""
 
 SHORTLIST = 16
 """One in so many candidates stands on the shortlist of the greedy search; affects speed alone."""
 LEAST_SHORTLIST = 64
 
 
-class Rows(NamedTuple):
-    """Identifiers of blocks in compressed rows: b's are ``terms[starts[b]:starts[b + 1]]``."""
+class Open(NamedTuple):
+    """What candidates would add to what is kept.
+
+    Attributes:
+        starts: int64 ``[blocks + 1]``: where the shared terms of a block begin.
+        terms: int64: terms that several candidates hold; no others have a row.
+        weight: float64: of each term; 0 once it is covered.
+        alone: float64 ``[blocks]``: weight of the terms that no other candidate holds.
+    """
 
     starts: IntArray
-    terms: IntArray | Int32Array
+    terms: IntArray
+    weight: FloatArray
+    alone: FloatArray
 
-    def of(self, mask: BoolArray) -> IntArray | Int32Array:
-        """Return the entries of the masked blocks, in order."""
-        return self.terms[np.repeat(mask, np.diff(self.starts))]
+    def density(self, cost_chars: IntArray) -> FloatArray:
+        """Return what each block would add per character: float64 ``[blocks]``."""
+        shared = row_sums(self.starts, self.weight.take(self.terms))
+        return (self.alone + shared) / np.maximum(cost_chars, 1)
 
 
 def pack_coverage(evidence: Evidence, score: FloatArray, room: Room) -> Packing:
     """Keep candidates by score in a share of the room, then by marginal coverage in the rest.
 
-    The score of the packing is identifier weight per character: of a block kept for coverage, what
-    it added; of a block left out, what it would still add; 0 for all others. Time grows with the
-    entries of the index, and with the logarithm of a shortlist for each candidate.
+    The score of the packing is millionths of the weight of all terms, per character: of a block kept
+    for coverage, what it added; of a block left out, what it would still add; 0 for all others. Time grows with the
+    entries of the indices, and with the logarithm of a shortlist for each candidate.
     """
     cost_chars = evidence.table.cost_chars
     share = Fraction(str(evidence.settings.recency_share))
@@ -58,52 +64,77 @@ def pack_coverage(evidence: Evidence, score: FloatArray, room: Room) -> Packing:
     is_kept[recent.chosen] = True
     rest = room.candidates[~is_kept[room.candidates]]
 
-    weight = identifier_weight(evidence)
-    rows = Rows(evidence.table.index.starts, evidence.table.index.terms)
-    weight[rows.of(is_kept)] = 0
-    rows = _uncovered(rows, weight, rest)
-    taken = _greedy(rows, weight, rest, cost_chars, room.chars - recent.spent_chars)
+    table = evidence.table
+    names, lines = term_weights(evidence)
+    added = _joined(
+        _open(table.index, names, is_kept, rest), _open(table.lines, lines, is_kept, rest)
+    )
+    taken = _greedy(added, rest, cost_chars, room.chars - recent.spent_chars)
 
     chosen = np.array(list(taken), np.int64)
-    added = density(rows, weight, cost_chars)
+    final = added.density(cost_chars)
+    final[chosen] = 0
     least = min(taken.values(), default=np.inf)
-    passed = rest[added[rest] > least]
-    added[chosen] = list(taken.values())
-    return Packing((("recent", recent.chosen), ("coverage", chosen)), passed, added)
+    passed = rest[final[rest] > least]
+    final[chosen] = list(taken.values())
+    kept: tuple[tuple[PackRule, IntArray], ...] = (
+        ("recent", recent.chosen),
+        ("coverage", chosen),
+    )
+    return Packing(kept, passed, final * (1e6 / TOTAL))
 
 
-def identifier_weight(evidence: Evidence) -> FloatArray:
-    """Return idf(w) * p(w) of every identifier: float64 ``[m]``, in whole units.
+def term_weights(evidence: Evidence) -> tuple[FloatArray, FloatArray]:
+    """Return the weights of identifiers and of lines: two float64 arrays, whole units.
 
-    p(w), how likely the next turn needs w, is proportional to (1 + 2 min(act(w), 3)) *
-    exp(-2 pos(w)) * (4 if w is in the request). act(w) counts the blocks in which the agent itself
-    wrote w; pos(w) is the distance of its last occurrence from the end, 0 newest to 1 oldest.
+    An identifier that the request names weighs ``request_factor`` times as much. All lines together
+    weigh ``line_share``, all identifiers the rest.
     """
-    index, last = evidence.table.index, len(evidence.table) - 1
-    of_last_use = np.exp(-AGE_DECAY * (last - np.arange(last + 1)) / max(last, 1))
-    acts = 1 + ACT_BONUS * np.minimum(index.acts, ACTS_COUNTED)
-    weight = idf(index) * acts * of_last_use.take(index.last_use)
-    weight[evidence.terms] *= REQUEST_FACTOR
-    return units(weight)
+    table, settings = evidence.table, evidence.settings
+    names, lines = need(table.index, settings), need(table.lines, settings)
+    names[evidence.terms] *= settings.request_factor
+    return _scaled(names, 1 - settings.line_share), _scaled(lines, settings.line_share)
 
 
-def density(rows: Rows, weight: FloatArray, cost_chars: IntArray) -> FloatArray:
-    """Return the summed identifier weights of each block per character: float64 ``[blocks]``."""
-    return row_sums(rows.starts, weight.take(rows.terms)) / np.maximum(cost_chars, 1)
+def _scaled(weight: FloatArray, share: float) -> FloatArray:
+    total = float(weight.sum())
+    return np.rint(weight * (share * TOTAL / total)) if total else weight
 
 
-def _uncovered(rows: Rows, weight: FloatArray, candidates: IntArray) -> Rows:
-    """Return the rows of the candidates without identifiers of weight 0; other rows are empty."""
-    is_candidate = np.zeros(len(rows.starts) - 1, np.bool_)
+def _open(index: TermIndex, weight: FloatArray, is_kept: BoolArray, candidates: IntArray) -> Open:
+    """Return what candidates would add of one kind of terms."""
+    lengths = np.diff(index.starts)
+    is_candidate = np.zeros(len(lengths), np.bool_)
     is_candidate[candidates] = True
-    is_open = np.repeat(is_candidate, np.diff(rows.starts)) & (weight > 0).take(rows.terms)
-    lengths = row_sums(rows.starts, is_open).astype(np.int64)
-    starts = np.concatenate(([0], np.cumsum(lengths)))
-    return Rows(starts, rows.terms[is_open].astype(np.int64))
+    weight = weight.copy()
+    weight[index.terms[np.repeat(is_kept, lengths)]] = 0
+    holders = np.bincount(index.terms[np.repeat(is_candidate, lengths)], minlength=index.size)
+    weight_of = np.where(holders == 1, weight, 0).take(index.terms)
+    alone = row_sums(index.starts, weight_of)
+    alone[~is_candidate] = 0
+    is_shared = ((holders > 1) & (weight > 0)).take(index.terms)
+    is_shared &= np.repeat(is_candidate, lengths)
+    counts = row_sums(index.starts, is_shared).astype(np.int64)
+    starts = np.concatenate(([0], np.cumsum(counts)))
+    return Open(starts, index.terms[is_shared].astype(np.int64), weight, alone)
+
+
+def _joined(one: Open, two: Open) -> Open:
+    """Return both kinds of terms as one."""
+    starts = one.starts + two.starts
+    terms = np.empty(starts[-1], np.int64)
+    for part, before, offset in (
+        (one, two.starts[:-1], 0),
+        (two, one.starts[1:], one.weight.size),
+    ):
+        places = np.arange(part.terms.size) + np.repeat(before, np.diff(part.starts))
+        terms[places] = part.terms + offset
+    weight = np.concatenate((one.weight, two.weight))
+    return Open(starts, terms, weight, one.alone + two.alone)
 
 
 def _greedy(
-    rows: Rows, weight: FloatArray, candidates: IntArray, cost_chars: IntArray, chars: int
+    added: Open, candidates: IntArray, cost_chars: IntArray, chars: int
 ) -> dict[int, float]:
     """Return the blocks taken, in order, and the weight per character that each added.
 
@@ -113,18 +144,18 @@ def _greedy(
     when its best has come down to the others, all are computed anew at once.
 
     Args:
-        rows: Uncovered identifiers of the candidates.
-        weight: Of each identifier; those that get covered are set to 0.
+        added: What candidates would add; weights of terms that get covered are set to 0.
         candidates: Chronological.
         cost_chars: Cost of every block of the table.
         chars: What the blocks taken may cost together.
     """
     taken: dict[int, float] = {}
     is_taken = np.zeros(cost_chars.size, np.bool_)
-    starts, costs = rows.starts.tolist(), cost_chars.tolist()
-    ones = np.ones(np.diff(rows.starts).max(initial=0))
+    weight = added.weight
+    starts, costs, alone = added.starts.tolist(), cost_chars.tolist(), added.alone.tolist()
+    ones = np.ones(np.diff(added.starts).max(initial=0))
     while (candidates := candidates[(cost_chars <= chars)[candidates]]).size:
-        bounds = density(rows, weight, cost_chars)[candidates]
+        bounds = added.density(cost_chars)[candidates]
         if not bounds.any():
             newest = fill(candidates[::-1], cost_chars, chars).chosen
             return taken | dict.fromkeys(newest.tolist(), 0.0)
@@ -136,15 +167,15 @@ def _greedy(
             if cost > chars:
                 heapq.heappop(heap)
                 continue
-            row = rows.terms[starts[block] : starts[block + 1]]
-            added = float(weight[row].dot(ones[: row.size])) / max(cost, 1)
-            if added < -bound:
-                heapq.heapreplace(heap, (-added, key))
+            row = added.terms[starts[block] : starts[block + 1]]
+            gain = (alone[block] + float(weight[row].dot(ones[: row.size]))) / max(cost, 1)
+            if gain < -bound:
+                heapq.heapreplace(heap, (-gain, key))
                 continue
             heapq.heappop(heap)
             weight[row] = 0
             chars -= cost
-            taken[block] = added
+            taken[block] = gain
             is_taken[block] = True
         candidates = candidates[~is_taken[candidates]]
     return taken

@@ -51,7 +51,7 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
         for recipe in (
             Recipe(
                 "coverage",
-                "newest blocks, then those that add most identifiers a character (ours)",
+                "blocks that add most of what the next turn may need, per character (ours)",
                 rank=newest_first,
                 pack=pack_coverage,
                 uses_graph=True,

@@ -13,7 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from recap.blocks.table import BoolArray, FloatArray, IdentifierIndex, IntArray
+    from recap.blocks.table import BoolArray, FloatArray, IntArray, TermIndex
 
 UNIT = 2**20
 """Whole numbers in float64: sums below 2**53 are exact."""
@@ -24,13 +24,13 @@ B = 0.75
 """BM25: how much a long document is discounted (the same)."""
 
 
-def known_terms(names: Iterable[str], index: IdentifierIndex) -> IntArray:
+def known_terms(names: Iterable[str], index: TermIndex) -> IntArray:
     """Return the ids of the identifiers that the table holds: int64, ascending."""
     known = (index.vocabulary.get(name, index.size) for name in names)
     return np.array(sorted(term for term in known if term < index.size), np.int64)
 
 
-def idf(index: IdentifierIndex) -> FloatArray:
+def idf(index: TermIndex) -> FloatArray:
     """Return log(1 + N / df) of every identifier, float64 ``[m]`` (ReCAP section 4.3)."""
     blocks = len(index.starts) - 1
     of_frequency = np.log1p(blocks / np.maximum(np.arange(blocks + 1), 1))
@@ -51,7 +51,7 @@ def row_sums(starts: IntArray, entries: FloatArray | BoolArray) -> FloatArray:
     return sums
 
 
-def relevance(index: IdentifierIndex, terms: IntArray) -> FloatArray:
+def relevance(index: TermIndex, terms: IntArray) -> FloatArray:
     """Return r(v), the summed idf of the request's identifiers in each block (ReCAP section 4.3).
 
     Args:
@@ -64,7 +64,7 @@ def relevance(index: IdentifierIndex, terms: IntArray) -> FloatArray:
     return _matched(index, terms, idf(index)[terms])
 
 
-def bm25(index: IdentifierIndex, terms: IntArray) -> FloatArray:
+def bm25(index: TermIndex, terms: IntArray) -> FloatArray:
     """Return the BM25 score of each block, float64 ``[n]`` (Robertson and Zaragoza 2009, eq. 3.15).
 
     A block is a document of distinct identifiers: every term frequency is 1, the length is the
@@ -79,7 +79,7 @@ def bm25(index: IdentifierIndex, terms: IntArray) -> FloatArray:
     return saturation * _matched(index, terms, rarity)
 
 
-def _matched(index: IdentifierIndex, terms: IntArray, weight: FloatArray) -> FloatArray:
+def _matched(index: TermIndex, terms: IntArray, weight: FloatArray) -> FloatArray:
     """Return each block's sum over the given terms, float64 ``[n]``."""
     of_term = np.zeros(index.size)
     of_term[terms] = units(weight)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from recap.blocks.part_terms import _Memory, part_terms
+from recap.blocks.part_terms import Terms, _Memory, part_terms
 from recap.transcript.model import Author, Held
 from recap.transcript.parts import call_part
 from tests.testing import call, result, text, thinking
@@ -10,28 +10,28 @@ from tests.testing import call, result, text, thinking
 
 @pytest.mark.parametrize("author", ["human", "command", "steering", "agent"])
 def test_words_of_person_and_agent_feed_the_index(author: Author):
-    assert "turn_key" in part_terms(text(f"rename turn_key of {author}_x", author))
+    assert "turn_key" in part_terms(text(f"rename turn_key of {author}_x", author)).names
 
 
 @pytest.mark.parametrize(
     "author", ["injected", "local", "notification", "summary", "marker", "system"]
 )
 def test_machine_text_feeds_nothing(author: Author):
-    assert part_terms(text("rename turn_key", author)) == ()
+    assert part_terms(text("rename turn_key of everything", author)) == Terms((), ())
 
 
 def test_thinking_feeds_nothing():
-    assert part_terms(thinking("maybe turn_key")) == ()
+    assert part_terms(thinking("maybe turn_key")) == Terms((), ())
 
 
 def test_results_feed_without_injected_reminders():
-    found = part_terms(result("a", "one_name\n<system-reminder>two_name</system-reminder>"))
+    found = part_terms(result("a", "one_name\n<system-reminder>two_name</system-reminder>")).names
     assert "one_name" in found
     assert "two_name" not in found
 
 
 def test_calls_feed_their_name_and_string_values():
-    found = part_terms(call("a", "TodoWrite", file_path="src/http_client.py", limit=20))
+    found = part_terms(call("a", "TodoWrite", file_path="src/http_client.py", limit=20)).names
     assert {"TodoWrite", "src/http_client.py"} <= set(found)
     assert "file_path" not in found
 
@@ -46,8 +46,8 @@ def test_a_call_feeds_the_same_in_every_dialect():
     anthropic = call("unmet", "Bash", command="cat one_name\nC:\\repo\\main.py")
     assert openai.digest == anthropic.digest
     first = part_terms(openai)
-    assert "C:/repo/main.py" in first
-    assert "command" not in first
+    assert "C:/repo/main.py" in first.names
+    assert "command" not in first.names
     assert part_terms(anthropic) == first
 
 
@@ -56,12 +56,27 @@ def test_arguments_that_are_no_json_feed_as_text():
         Held({"function": {"name": "Bash", "arguments": "not_json {"}}),
         "Bash", "b", "not_json {", path=("function", "arguments"), dialect="openai",
     )  # fmt: skip
-    assert "not_json" in part_terms(part)
+    assert "not_json" in part_terms(part).names
 
 
 def test_terms_come_sorted():
-    found = part_terms(text("zeta_one alpha_two Beta_three"))
+    found = part_terms(text("zeta_one alpha_two Beta_three")).names
     assert list(found) == sorted(set(found))
+
+
+def test_lines_are_the_same_wherever_they_stand_and_short_ones_are_none():
+    one = part_terms(text("first line of many\n\tanother line here  \n}\nfirst line of many")).lines
+    two = part_terms(
+        result("a", "x\nanother line here\r\nfirst line of many\nthe third line of it")
+    ).lines
+    assert len(one) == 2
+    assert set(one) < set(two)
+    assert list(two) == sorted(two)
+
+
+def test_lines_of_injected_reminders_are_none():
+    found = part_terms(result("a", "<system-reminder>\na line of the machine\n</system-reminder>"))
+    assert found.lines == ()
 
 
 def test_a_part_seen_before_is_not_read_again():
@@ -80,7 +95,7 @@ def test_a_part_seen_before_is_not_read_again():
 
 
 def test_memory_keeps_what_was_asked_for_last():
-    terms = ("x" * 43,)  # 100 bytes each, and 300 for the entry
+    terms = Terms(("x" * 43,), ())  # 100 bytes each, and 300 for the entry
     memory = _Memory(1200)
     for key in (b"a", b"b", b"c"):
         memory.put(key, terms)
@@ -92,12 +107,12 @@ def test_memory_keeps_what_was_asked_for_last():
 
 def test_memory_does_not_hold_more_than_its_bound():
     memory = _Memory(1000)
-    memory.put(b"a", ("x" * 2000,))
+    memory.put(b"a", Terms((), ("x" * 2000,)))
     assert memory.get(b"a") is None
     assert memory.size == 0
 
 
 def test_parts_without_a_digest_are_not_remembered():
     memory = _Memory(1000)
-    memory.put(b"", ("x",))
+    memory.put(b"", Terms(("x",), ()))
     assert memory.get(b"") is None

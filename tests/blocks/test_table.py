@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recap.blocks.segment import Segmentation, segment
-from recap.blocks.table import BlockTable, IdentifierIndex, build_table
+from recap.blocks.table import BlockTable, TermIndex, build_table
 from tests.testing import call, message, reply, result, step, text, thinking, user
 
 if TYPE_CHECKING:
@@ -33,21 +33,26 @@ def row(table: BlockTable, block: int) -> dict[str, bool]:
     }
 
 
-def own_vocabulary(index: IdentifierIndex) -> list[tuple[str, int]]:
+def own_vocabulary(index: TermIndex) -> list[tuple[str, int]]:
     return [item for item in index.vocabulary.items() if item[1] < index.size]
 
 
 def assert_equal(one: BlockTable, two: BlockTable) -> None:
     assert one.blocks == two.blocks
     assert (one.ids, one.fixed, one.excluded) == (two.ids, two.fixed, two.excluded)
-    assert own_vocabulary(one.index) == own_vocabulary(two.index)
-    assert one.index.size == two.index.size
     for name in BLOCK_ARRAYS:
         mine, other = getattr(one, name), getattr(two, name)
         assert mine.dtype == other.dtype, name
         np.testing.assert_array_equal(mine, other, name)
+    assert_same_index(one.index, two.index)
+    assert_same_index(one.lines, two.lines)
+
+
+def assert_same_index(one: TermIndex, two: TermIndex) -> None:
+    assert own_vocabulary(one) == own_vocabulary(two)
+    assert one.size == two.size
     for name in INDEX_ARRAYS:
-        mine, other = getattr(one.index, name), getattr(two.index, name)
+        mine, other = getattr(one, name), getattr(two, name)
         assert mine.dtype == other.dtype, name
         np.testing.assert_array_equal(mine, other, name)
 

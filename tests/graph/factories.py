@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from recap.blocks.segment import Block
-from recap.blocks.table import BlockTable, IdentifierIndex
+from recap.blocks.table import BlockTable, TermIndex
 from recap.graph.observation import TurnObservation
 
 if TYPE_CHECKING:
@@ -51,10 +51,11 @@ def table_of(rows: Sequence[Row]) -> BlockTable:
         is_active=np.ones(len(rows), np.bool_),
         is_user=np.array([each.is_user for each in rows], np.bool_),
         index=_index(rows),
+        lines=_index([row(0)] * len(rows)),
     )
 
 
-def _index(rows: Sequence[Row]) -> IdentifierIndex:
+def _index(rows: Sequence[Row]) -> TermIndex:
     vocabulary: dict[str, int] = {}
     terms: list[int] = []
     wrote: list[bool] = []
@@ -68,7 +69,7 @@ def _index(rows: Sequence[Row]) -> IdentifierIndex:
     block = np.repeat(np.arange(len(rows)), np.diff(starts))
     last_use = np.zeros(len(vocabulary), np.int32)
     np.maximum.at(last_use, np.array(terms, np.int64), block.astype(np.int32))
-    return IdentifierIndex(
+    return TermIndex(
         vocabulary=vocabulary,
         size=len(vocabulary),
         starts=np.array(starts, np.int64),

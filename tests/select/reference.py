@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from fractions import Fraction
 from hashlib import blake2b
-from math import exp, floor, fsum, log1p, sqrt
+from math import floor, fsum, log1p, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 from recap.blocks.identifiers import identifiers, request_terms
@@ -13,6 +13,7 @@ from recap.blocks.identifiers import identifiers, request_terms
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from recap.blocks.table import TermIndex
     from tests.select.tables import Case
 
 KEPT = ("protected:user", "protected:edit", "protected:pin", "ranked", "recent", "coverage")
@@ -34,12 +35,8 @@ class Plain:
         self.case, self.policy, self.settings = case, policy, case.settings
         self.blocks, self.n = case.table.blocks, len(case.table.blocks)
         self.cost = [block.cost_chars for block in self.blocks]
-        index = case.table.index
-        names = {term: name for name, term in index.vocabulary.items()}
-        bounds = index.starts.tolist()
-        rows = [range(a, b) for a, b in itertools.pairwise(bounds)]
-        self.holds = [{names[index.terms[e]] for e in row} for row in rows]
-        self.wrote = [{names[index.terms[e]] for e in row if index.wrote[e]} for row in rows]
+        self.holds, self.wrote = held_of(case.table.index)
+        self.lines, self.wrote_lines = held_of(case.table.lines)
         read = identifiers if policy in ("paper", "no-graph") else request_terms
         self.asked = read(case.request.text)
         self.rules = ["dropped"] * self.n
@@ -127,42 +124,53 @@ class Plain:
         return left
 
     def _cover(self, rest: list[int], left: int) -> int:
-        covered: set[str] = set()
+        weight = self._weights()
+        holds = [
+            {("name", w) for w in self.holds[i]} | {("line", w) for w in self.lines[i]}
+            for i in range(self.n)
+        ]
+        covered: set[tuple[str, str]] = set()
         for i in range(self.n):
             if self.rules[i] in KEPT:
-                covered |= self.holds[i]
+                covered |= holds[i]
+
+        def density(i: int) -> Fraction:
+            return Fraction(sum(weight[w] for w in holds[i] - covered), max(self.cost[i], 1))
+
         least = None
         while fitting := [i for i in rest if self.cost[i] <= left]:
-            best = max(fitting, key=lambda i: (self._density(i, covered), i))
-            least = self._density(best, covered)
-            covered |= self.holds[best]
+            best = max(fitting, key=lambda i: (density(i), i))
+            least = density(best)
+            covered |= holds[best]
             self.rules[best] = "coverage"
             left -= self.cost[best]
             rest = [i for i in rest if i != best]
         for i in rest:
-            if least is not None and self._density(i, covered) > least:
+            if least is not None and density(i) > least:
                 self.rules[i] = "did-not-fit"
         return left
 
     def _expand(self, left: int) -> None:
         core = [i for i in range(self.n) if self.rules[i] in KEPT]
-        refused: list[int] = []
+        visits: list[tuple[int, int]] = []
         for b in core:
             for a, _, _ in sorted(
                 (e for e in self.edges if e[1] == b), key=lambda e: (-e[2], e[0])
             ):
-                if a in core or a in self.pulled_by or a in refused:
-                    continue
-                if a in self.stale:
-                    self.rules[a] = "stale"
-                elif self.cost[a] > left:
-                    refused.append(a)
-                else:
-                    left -= self.cost[a]
-                    self.rules[a] = "expanded"
-                    self.pulled_by[a] = b
-                    for before in refused:
-                        self.rules[before] = "did-not-fit"
+                if a not in core and all(a != seen for seen, _ in visits):
+                    visits.append((a, b))
+        refused: list[int] = []
+        for a, b in visits:
+            if a in self.stale:
+                self.rules[a] = "stale"
+            elif self.cost[a] > left:
+                refused.append(a)
+            else:
+                left -= self.cost[a]
+                self.rules[a] = "expanded"
+                self.pulled_by[a] = b
+                for before in refused:
+                    self.rules[before] = "did-not-fit"
 
     def _idf(self, name: str) -> float:
         return log1p(self.n / sum(name in held for held in self.holds))
@@ -191,16 +199,43 @@ class Plain:
             total += round(log1p((self.n - df + 0.5) / (df + 0.5)) * UNITS)
         return 2.2 / (1 + 1.2 * (0.25 + 0.75 * len(self.holds[i]) / mean)) * total / UNITS
 
-    def _density(self, i: int, covered: set[str]) -> Fraction:
-        weight = sum(self._weight(name) for name in self.holds[i] - covered)
-        return Fraction(weight, max(self.cost[i], 1))
+    def _weights(self) -> dict[tuple[str, str], int]:
+        """Return the weight of each identifier and line, by the description of ``need``."""
+        names = self._needs(self.holds, self.wrote)
+        for name in names:
+            names[name] *= self.settings.request_factor if name in self.asked else 1
+        lines = self._needs(self.lines, self.wrote_lines)
+        share = self.settings.line_share
+        return scaled("name", names, 1 - share) | scaled("line", lines, share)
 
-    def _weight(self, name: str) -> int:
-        acts = sum(name in own for own in self.wrote)
-        last = max(i for i in range(self.n) if name in self.holds[i])
-        age = (self.n - 1 - last) / max(self.n - 1, 1)
-        asked = 4 if name in self.asked else 1
-        return round(self._idf(name) * (1 + 2 * min(acts, 3)) * exp(-2 * age) * asked * UNITS)
+    def _needs(self, holds: list[set[str]], wrote: list[set[str]]) -> dict[str, float]:
+        level = [round((self.n - i) ** -self.settings.use_decay * UNITS) for i in range(self.n)]
+        needs = {}
+        for term in set().union(*holds):
+            holders = [i for i in range(self.n) if term in holds[i]]
+            used = sum(level[i] for i in holders)
+            acted = sum(level[i] for i in holders if term in wrote[i]) + level[0]
+            rare = log1p(self.n / len(holders))
+            needs[term] = round(rare * used * (acted / UNITS) ** self.settings.act_power * 4096)
+        return needs
+
+
+def held_of(index: TermIndex) -> tuple[list[set[str]], list[set[str]]]:
+    """Return what each block holds, and what of it the agent wrote."""
+    names = {term: name for name, term in index.vocabulary.items()}
+    rows = [range(a, b) for a, b in itertools.pairwise(index.starts.tolist())]
+    return (
+        [{names[index.terms[e]] for e in row} for row in rows],
+        [{names[index.terms[e]] for e in row if index.wrote[e]} for row in rows],
+    )
+
+
+def scaled(kind: str, weight: dict[str, float], share: float) -> dict[tuple[str, str], int]:
+    total = sum(weight.values())
+    return {
+        (kind, term): round(value * (share * 2.0**44 / total)) if total else 0
+        for term, value in weight.items()
+    }
 
 
 def z(channel: list[float], i: int) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from recap.blocks.segment import Block, BlockKind
-from recap.blocks.table import BlockTable, IdentifierIndex
+from recap.blocks.table import BlockTable, TermIndex
 from recap.config import Settings
 from recap.graph.state import ContextGraph
 from recap.select import Request
@@ -20,7 +20,7 @@ NAMES = ("parse_row", "load_file", "api.py", "Cache", "retry_count", "main.go", 
 
 
 class Row(NamedTuple):
-    """A block: its cost, what it holds and the agent wrote, who speaks, and what it edits."""
+    """A block: its cost, what it holds and the agent wrote, who speaks, what it edits, its lines."""
 
     cost: int
     held: str = ""
@@ -28,6 +28,8 @@ class Row(NamedTuple):
     kind: BlockKind = "tools"
     is_active: bool = True
     edited: tuple[str, ...] = ()
+    lines: str = ""
+    wrote_lines: str = ""
 
 
 def block_id(number: int) -> str:
@@ -59,17 +61,19 @@ def table_of(rows: Sequence[Row], ids: Sequence[str] | None = None) -> BlockTabl
         turn=np.arange(len(rows), dtype=np.int32) // 3,
         is_active=np.array([row.is_active for row in rows], np.bool_),
         is_user=np.array([row.kind == "user" for row in rows], np.bool_),
-        index=index_of(rows),
+        index=index_of([(row.held, row.wrote) for row in rows]),
+        lines=index_of([(row.lines, row.wrote_lines) for row in rows]),
     )
 
 
-def index_of(rows: Sequence[Row]) -> IdentifierIndex:
+def index_of(rows: Sequence[tuple[str, str]]) -> TermIndex:
+    """Return the index of rows: what each holds, and what of it the agent wrote."""
     vocabulary: dict[str, int] = {}
     terms: list[list[int]] = []
     wrote: list[int] = []
-    for row in rows:
-        names = dict.fromkeys((row.held + " " + row.wrote).split())
-        own = row.wrote.split()
+    for held, written in rows:
+        names = dict.fromkeys((held + " " + written).split())
+        own = written.split()
         terms.append(sorted(vocabulary.setdefault(name, len(vocabulary)) for name in names))
         own_ids = {vocabulary[name] for name in own}
         wrote += [term in own_ids for term in terms[-1]]
@@ -78,7 +82,7 @@ def index_of(rows: Sequence[Row]) -> IdentifierIndex:
     last_use = np.zeros(size, np.int32)
     for at, row_terms in enumerate(terms):
         last_use[row_terms] = at
-    return IdentifierIndex(
+    return TermIndex(
         vocabulary=vocabulary,
         size=size,
         starts=np.cumsum([0, *map(len, terms)], dtype=np.int64),
@@ -144,12 +148,16 @@ SETS = st.integers(0, 2 ** len(NAMES) - 1).map(
     lambda bits: " ".join(name for at, name in enumerate(NAMES) if bits >> at & 1)
 )  # one draw a set: a strategy of lists would cost most of the test's time
 ROWS = st.builds(
-    lambda cost, held, wrote, kind, is_active: Row(cost, held, wrote, kind[0], is_active, kind[1]),
+    lambda cost, held, wrote, kind, is_active, lines, own: Row(
+        cost, held, wrote, kind[0], is_active, kind[1], lines, own
+    ),
     st.integers(0, 12) | st.integers(0, 90),
     SETS,
     SETS,
     st.sampled_from(KINDS),
     st.sampled_from((True, True, True, False)),
+    SETS,
+    st.just("") | SETS,
 )
 SETTINGS = st.builds(
     Settings,
@@ -157,7 +165,9 @@ SETTINGS = st.builds(
     query_weight=st.just(0.37),  # no two blocks of different evidence tie by symmetry
     expansion=st.sampled_from(("0", "0.2", "1")),
     edit_cap=st.sampled_from((None, 0, 10, 60)),
-    recency_share=st.sampled_from((0.0, 0.3, 0.5, 1.0)),
+    recency_share=st.sampled_from((0.0, 0.0, 0.3, 1.0)),
+    line_share=st.sampled_from((0.0, 0.37, 1.0)),
+    act_power=st.sampled_from((0.5, 0.0, 1.3)),
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import exp, log
+from math import log, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +11,8 @@ import pytest
 from recap.config import Settings
 from recap.graph.state import align
 from recap.select import Request, select
-from recap.select.coverage import identifier_weight
+from recap.select.coverage import TOTAL, term_weights
+from recap.select.need import FINER, need
 from recap.select.relevance import UNIT, known_terms
 from recap.select.score import Evidence
 from tests.select.reference import Plain
@@ -43,10 +44,10 @@ def test_what_the_newest_blocks_hold_counts_as_covered() -> None:
     assert kept(rows, 20, share=0.5) == [0, 2]
 
 
-def test_an_identifier_of_the_request_outweighs_two_others() -> None:
-    rows = [Row(10, "api.py"), Row(10, "Cache main.go"), Row(10), Row(10)]
-    assert kept(rows, 10) == [1]
-    assert kept(rows, 10, request="see api.py") == [0]
+def test_an_identifier_of_the_request_outweighs_a_newer_one() -> None:
+    rows = [*[Row(10)] * 20, Row(10, "api.py"), Row(10, "Cache"), *[Row(10)] * 20]
+    assert kept(rows, 10) == [21]
+    assert kept(rows, 10, request="see api.py") == [20]
 
 
 def test_gain_counts_per_character() -> None:
@@ -68,25 +69,49 @@ def test_the_recency_share_of_the_free_budget_goes_to_the_newest(share: float, r
     assert select(None, table, "", settings).count("recent") == recent
 
 
-def test_identifiers_weigh_by_rarity_authorship_age_and_request() -> None:
-    table = table_of([Row(1, wrote="api.py"), Row(1, wrote="api.py"), Row(1, "main.go")])
-    nothing = align(graph_of([]), table.ids)
-    terms = known_terms(["main.go"], table.index)
-    evidence = Evidence(table, nothing, terms, np.zeros(3), b"", Settings())
-    assert identifier_weight(evidence) / UNIT == pytest.approx(
-        [log(1 + 3 / 2) * (1 + 2 * 2) * exp(-2 * 0.5), log(1 + 3) * 4], abs=1 / UNIT
+def test_the_odds_of_need_add_up_over_uses_and_over_what_the_agent_wrote() -> None:
+    table = table_of([Row(1, wrote="api.py"), Row(1, "main.go"), Row(1, "api.py")])
+    found = need(table.index, Settings(use_decay=1.0, act_power=0.5)) / UNIT / FINER
+    assert found == pytest.approx(
+        [log(1 + 3 / 2) * (1 / 3 + 1) * sqrt(1 / 3 + 1 / 3), log(1 + 3) * 1 / 2 * sqrt(1 / 3)],
+        rel=1e-5,
     )
 
 
-def test_acts_beyond_three_add_nothing() -> None:
-    weights = []
-    for times in (3, 4):
-        table = table_of([Row(1, wrote="api.py")] * times + [Row(1, "api.py")] * (5 - times))
-        evidence = Evidence(
-            table, align(graph_of([]), table.ids), np.array([], int), np.zeros(5), b"", Settings()
-        )
-        weights.append(identifier_weight(evidence).tolist())
-    assert weights[0] == weights[1]
+def test_what_the_agent_wrote_is_needed_more_and_what_is_old_less() -> None:
+    rows = [Row(1, "old_one"), *[Row(1)] * 5, Row(1, "new_one"), Row(1, wrote="own_one"), Row(1)]
+    old, new, own = need(table_of(rows).index, Settings()).tolist()
+    assert old < new < own
+
+
+def weights(rows: Sequence[Row], request: str, **settings: float) -> tuple[list[float], ...]:
+    table = table_of(rows)
+    terms = known_terms([request], table.index)
+    nothing = align(graph_of([]), table.ids)
+    evidence = Evidence(table, nothing, terms, np.zeros(len(rows)), b"", Settings(**settings))
+    return tuple((weight / TOTAL).tolist() for weight in term_weights(evidence))
+
+
+def test_the_request_and_the_share_of_lines_scale_the_weights() -> None:
+    rows = [Row(1, "api.py main.go", lines="line_a line_b")]
+    names, lines = weights(rows, "api.py", request_factor=3, line_share=0.25)
+    assert names == pytest.approx([0.75 * 3 / 4, 0.75 / 4])
+    assert lines == pytest.approx([0.125, 0.125])
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_lines_count_by_their_share(share: float) -> None:
+    rows = [Row(10, "Cache", lines="line_a line_b"), Row(10, "api.py main.go", lines="line_c")]
+    table = table_of(rows)
+    s = select(None, table, "", Settings(retention="0.5", line_share=share), policy="coverage")
+    assert np.flatnonzero(s.is_kept).tolist() == [0 if share == 1 else 1]
+
+
+def test_a_block_that_was_kept_never_counts_as_one_that_did_not_fit() -> None:
+    rows = [Row(10, f"name_{i}", lines=f"line_{i}") for i in range(6)]
+    s = select(None, table_of(rows), "", Settings(retention="0.5"), policy="coverage")
+    assert s.count("coverage") == 3
+    assert s.count("did-not-fit") == 0
 
 
 def test_the_score_is_what_a_block_added_or_would_still_add() -> None:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from recap.select.relevance import UNIT, bm25, known_terms, relevance, row_sums
-from tests.select.tables import Row, index_of
+from tests.select.tables import index_of
 
-INDEX = index_of([Row(1, "api.py main.go"), Row(1, "api.py"), Row(1), Row(1, "Cache retry_count")])
+INDEX = index_of([("api.py main.go", ""), ("api.py", ""), ("", ""), ("Cache retry_count", "")])
 
 
 def test_relevance_sums_the_idf_of_shared_identifiers() -> None:
@@ -49,7 +49,7 @@ def test_tables_without_blocks_or_identifiers_are_scored(score: object) -> None:
     assert callable(score)
     none = np.array([], np.int64)
     assert score(index_of([]), none).tolist() == []
-    assert score(index_of([Row(1), Row(1)]), none).tolist() == [0, 0]
+    assert score(index_of([("", ""), ("", "")]), none).tolist() == [0, 0]
 
 
 def test_row_sums_of_empty_rows_are_zero() -> None:
