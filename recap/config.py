@@ -172,6 +172,10 @@ class Settings:
         4.0, "weight of an identifier that the request names, policy coverage (ours)",
         bounds=Bounds(0, 1000),
     )  # fmt: skip
+    importance_gain: float = _setting(
+        0.0, "what importance adds to the gain of a block, policy coverage (ours)",
+        bounds=Bounds(0, 1000),
+    )  # fmt: skip
     line_share: float = _setting(
         0.5, "weight of lines beside identifiers, policy coverage (ours)", bounds=Bounds(0, 1)
     )

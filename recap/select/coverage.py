@@ -44,10 +44,10 @@ class Open(NamedTuple):
     weight: FloatArray
     alone: FloatArray
 
-    def density(self, cost_chars: IntArray) -> FloatArray:
-        """Return what each block would add per character: float64 ``[blocks]``."""
+    def density(self, price: FloatArray) -> FloatArray:
+        """Return what each block would add for its price: float64 ``[blocks]``."""
         shared = row_sums(self.starts, self.weight.take(self.terms))
-        return (self.alone + shared) / np.maximum(cost_chars, 1)
+        return (self.alone + shared) / price
 
 
 def pack_coverage(evidence: Evidence, score: FloatArray, room: Room) -> Packing:
@@ -69,10 +69,11 @@ def pack_coverage(evidence: Evidence, score: FloatArray, room: Room) -> Packing:
     added = _joined(
         _open(table.index, names, is_kept, rest), _open(table.lines, lines, is_kept, rest)
     )
-    taken = _greedy(added, rest, cost_chars, room.chars - recent.spent_chars)
+    price = _price(evidence)
+    taken = _greedy(added, rest, cost_chars, price, room.chars - recent.spent_chars)
 
     chosen = np.array(list(taken), np.int64)
-    final = added.density(cost_chars)
+    final = added.density(price)
     final[chosen] = 0
     least = min(taken.values(), default=np.inf)
     passed = rest[final[rest] > least]
@@ -82,6 +83,13 @@ def pack_coverage(evidence: Evidence, score: FloatArray, room: Room) -> Packing:
         ("coverage", chosen),
     )
     return Packing(kept, passed, final * (1e6 / TOTAL))
+
+
+def _price(evidence: Evidence) -> FloatArray:
+    """Return what the gain of a block is divided by: its characters, fewer for an important block."""
+    cost_chars: FloatArray = np.maximum(evidence.table.cost_chars, 1).astype(np.float64)
+    gain = evidence.settings.importance_gain
+    return cost_chars / (1 + gain * evidence.graph.importance) if gain else cost_chars
 
 
 def term_weights(evidence: Evidence) -> tuple[FloatArray, FloatArray]:
@@ -134,9 +142,9 @@ def _joined(one: Open, two: Open) -> Open:
 
 
 def _greedy(
-    added: Open, candidates: IntArray, cost_chars: IntArray, chars: int
+    added: Open, candidates: IntArray, cost_chars: IntArray, price: FloatArray, chars: int
 ) -> dict[int, float]:
-    """Return the blocks taken, in order, and the weight per character that each added.
+    """Return the blocks taken, in order, and the weight for its price that each added.
 
     Takes again and again the fitting candidate that adds most per character, ties newest first,
     until none fits. What a block adds only falls, so an old value bounds it from above and only the
@@ -147,15 +155,17 @@ def _greedy(
         added: What candidates would add; weights of terms that get covered are set to 0.
         candidates: Chronological.
         cost_chars: Cost of every block of the table.
+        price: What its gain is divided by.
         chars: What the blocks taken may cost together.
     """
     taken: dict[int, float] = {}
     is_taken = np.zeros(cost_chars.size, np.bool_)
     weight = added.weight
-    starts, costs, alone = added.starts.tolist(), cost_chars.tolist(), added.alone.tolist()
+    starts, costs = added.starts.tolist(), cost_chars.tolist()
+    alone, prices = added.alone.tolist(), price.tolist()
     ones = np.ones(np.diff(added.starts).max(initial=0))
     while (candidates := candidates[(cost_chars <= chars)[candidates]]).size:
-        bounds = added.density(cost_chars)[candidates]
+        bounds = added.density(price)[candidates]
         if not bounds.any():
             newest = fill(candidates[::-1], cost_chars, chars).chosen
             return taken | dict.fromkeys(newest.tolist(), 0.0)
@@ -168,7 +178,7 @@ def _greedy(
                 heapq.heappop(heap)
                 continue
             row = added.terms[starts[block] : starts[block + 1]]
-            gain = (alone[block] + float(weight[row].dot(ones[: row.size]))) / max(cost, 1)
+            gain = (alone[block] + float(weight[row].dot(ones[: row.size]))) / prices[block]
             if gain < -bound:
                 heapq.heapreplace(heap, (-gain, key))
                 continue

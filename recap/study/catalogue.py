@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from recap.config import load_settings
 from recap.errors import MethodError, UsageError, shown
 from recap.select.policies import RECIPES
 from recap.study.methods import recipe_methods
@@ -28,10 +30,20 @@ def methods_of(names: tuple[str, ...]) -> tuple[Method, ...]:
     Raises:
         UsageError: A name is unknown; the text lists the names.
     """
+    return tuple(_method(name) for name in names)
+
+
+def _method(name: str) -> Method:
+    """Return the method of a name; ``coverage:expansion=0;line_share=0`` is a recipe with settings."""
     known = {method.name: method for method in recipe_methods()}
-    if unknown := [name for name in names if name not in known]:
-        raise UsageError(f"unknown policy {shown(unknown[0])}; policies: {', '.join(known)}")
-    return tuple(known[name] for name in names)
+    base, _, variant = name.partition(":")
+    if base not in known:
+        raise UsageError(f"unknown policy {shown(base)}; policies: {', '.join(known)}")
+    if not variant:
+        return known[base]
+    overrides = {name: value for name, _, value in (p.partition("=") for p in variant.split(";"))}
+    load_settings(overrides, None, {})  # says what is wrong with them
+    return replace(known[base], name=name, overrides=overrides)
 
 
 def chosen(names: Sequence[str]) -> tuple[str, ...]:

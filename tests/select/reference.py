@@ -134,8 +134,9 @@ class Plain:
             if self.rules[i] in KEPT:
                 covered |= holds[i]
 
-        def density(i: int) -> Fraction:
-            return Fraction(sum(weight[w] for w in holds[i] - covered), max(self.cost[i], 1))
+        def density(i: int) -> float:
+            price = max(self.cost[i], 1) / (1 + self.settings.importance_gain * self.u[i])
+            return sum(weight[w] for w in holds[i] - covered) / price
 
         least = None
         while fitting := [i for i in rest if self.cost[i] <= left]:
