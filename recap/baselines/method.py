@@ -95,12 +95,14 @@ class Context:
     Attributes:
         pieces: Its texts.
         kept: Indices of blocks that are in it whole.
-        cost_chars: What it costs by the rules of the budget: cost of the blocks kept whole, and
-            characters of all other pieces.
+        cost_chars: What it costs by the rules of the budget: cost of the blocks kept whole, cost of
+            messages and calls that stay whole in other blocks, and characters of all other pieces.
         model_calls: Calls of a model that were made for it.
         input_tokens: Tokens these models read.
         output_tokens: Tokens they wrote.
         memory_bytes: What has to be kept for the session until its next turn, the log aside.
+        other_seconds: Time it took outside the thread that asked: processor time of a child process,
+            waiting for an endpoint.
     """
 
     pieces: tuple[Piece, ...]
@@ -110,6 +112,7 @@ class Context:
     input_tokens: int = 0
     output_tokens: int = 0
     memory_bytes: int = 0
+    other_seconds: float = 0.0
 
 
 class Method(Protocol):
