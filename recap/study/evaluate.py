@@ -9,6 +9,7 @@ from math import floor
 from typing import TYPE_CHECKING
 
 from recap.baselines.method import Task, protected_mask
+from recap.session.model import ProxyObserver
 from recap.study.methods import greedy_oracle
 from recap.study.metrics.coverage import coverage, need
 from recap.study.metrics.extract import identifiers, lines
@@ -77,10 +78,12 @@ def evaluate(
     Raises:
         InputError: The file is no session.
         MethodError: A method cannot run here.
+        UsageError: The model of the observer is missing.
     """
     reader = Reader()
     dropped: dict[tuple[str, str], set[str]] = {}
-    for transition in transitions(path, settings):
+    observer = ProxyObserver(settings) if settings.observer == "proxy" else None
+    for transition in transitions(path, settings, observer):
         yield from _rows(transition, reader, dropped, methods, retentions, settings)
 
 

@@ -248,10 +248,10 @@ def read_results(path: Path) -> Results:
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        if content.pop("schema") != SCHEMA:
+        if not isinstance(content, dict) or content.pop("schema", None) != SCHEMA:
             raise InputError(f"{shown_path(path)} holds no results of the schema {SCHEMA}")
         return msgspec.convert(content, Results)
-    except (ValueError, AttributeError, KeyError) as err:
+    except ValueError as err:
         raise InputError(f"{shown_path(path)} holds no results of the study: {err}") from err
 
 

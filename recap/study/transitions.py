@@ -8,7 +8,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from recap.errors import InputError
-from recap.session.known import known_of
+from recap.session.known import NOTHING, Memory, known_of
+from recap.session.observing import ask, brought_up, turns_to_observe
 from recap.study.metrics.extract import identifiers, lines
 from recap.transcript.formats import open_log
 from recap.transcript.model import Transcript
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from recap.config import Settings
-    from recap.session.known import Known
+    from recap.session.known import Known, Prior
+    from recap.session.moment import Moment
+    from recap.session.observing import Observer
     from recap.transcript.model import Message, Part
 
 SUFFIXES = (".json", ".jsonl", ".md", ".traj")
@@ -36,9 +39,6 @@ class Held(NamedTuple):
 
     ids: frozenset[str]
     lines: frozenset[str]
-
-
-NOTHING = Held(frozenset(), frozenset())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,17 +84,42 @@ class Reader:
         )
 
 
+class Past(Memory):
+    """The session as the transition before left it: nothing of it is cut or measured twice.
+
+    Args of the constructor: ``model``, the fingerprint of the observer's model, "" for none.
+    """
+
+    def __init__(self, model: str = "") -> None:
+        self.model = model
+        self.last = NOTHING
+
+    def prior(self, moment: Moment) -> Prior:
+        """Return what was known at the transition before."""
+        return self.last
+
+
 def is_test(path: Path) -> bool:
     """Return True for a session of the test half: the md5 of the file's stem is odd."""
     return int(md5(path.stem.encode(), usedforsecurity=False).hexdigest(), 16) % 2 == 1
 
 
-def transitions(path: Path, settings: Settings) -> Iterator[Transition]:
+def transitions(
+    path: Path, settings: Settings, observer: Observer | None = None
+) -> Iterator[Transition]:
     """Yield the transitions of a session, in order: requests with a long enough history, and answered.
+
+    Args:
+        path: The session.
+        settings: Coefficients.
+        observer: Measures the turns before each, as if the agent had been shown its whole history;
+            None for text reuse.
 
     Raises:
         InputError: The file is no session.
+        UsageError: The observer's model is missing.
     """
+    past = Past(observer.fingerprint if observer else "")
     transcript = open_log(path)
     messages = transcript.messages
     opened = [each.message for each in boundaries(messages) if not each.is_steering]
@@ -103,10 +128,22 @@ def transitions(path: Path, settings: Settings) -> Iterator[Transition]:
         if not turn or not any(part.author == "agent" for part in execution):
             continue
         until = Transcript(transcript.format, transcript.dialect, messages[: start + 1])
-        known = known_of(until, None, settings)
+        known = known_of(until, None, settings, memory=past)
+        if observer is not None:
+            known = _observed(known, observer, settings)
+        past.last = known.prior
         if known.table.active_chars >= MIN_HISTORY_CHARS:
             acts = tuple(part for part in execution if part.author == "agent")
             yield Transition(path.name, turn, known, execution, acts)
+
+
+def _observed(known: Known, observer: Observer, settings: Settings) -> Known:
+    """Return what is known once the turns that the graph lacks were measured."""
+    turns = turns_to_observe(known, open_turn=False)
+    measured = ask(observer, known, turns, lambda keys: [None] * len(keys))
+    for step in brought_up(known, measured, settings):
+        known = step.known
+    return known
 
 
 def _execution(messages: Sequence[Message]) -> Iterator[Part]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -38,6 +39,11 @@ def shown_retention(retentions: Sequence[str]) -> str:
     return (
         USUAL_RETENTION if USUAL_RETENTION in retentions else retentions[(len(retentions) - 1) // 2]
     )
+
+
+def percent(retention: str) -> str:
+    """Return a retention in percent: "0.025" as "2.5 %"."""
+    return f"{float(100 * Fraction(retention)):g} %"
 
 
 def decimal(value: float) -> str:
