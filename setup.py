@@ -1,7 +1,7 @@
 """Builds the native modules of csrc/ where there is a compiler; without one the package installs too.
 
-RECAP_KERNELS_CPU and RECAP_KERNELS_CUDA: ``auto`` (default: build if possible, else one line says why
-not), ``1`` (fail when it cannot be built), ``0`` (never).
+RECAP_KERNELS_CPU, RECAP_KERNELS_CUDA and RECAP_LINES: ``auto`` (default: build if possible, else one
+line says why not), ``1`` (fail when it cannot be built), ``0`` (never).
 RECAP_CUDA_ARCHS: GPU architectures, default ``80;90a;100;120``, less what nvcc does not know.
 RECAP_NVCC: the nvcc to use.
 """
@@ -22,7 +22,7 @@ from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).parent
 CSRC = Path("csrc")
-CPU, CUDA = "recap_kernels._cpu", "recap_kernels._cuda"
+CPU, CUDA, LINES = "recap_kernels._cpu", "recap_kernels._cuda", "recap.cmv._lines"
 IS_X86 = platform.machine().lower() in ("x86_64", "amd64")
 # Each instruction set is compiled with its own flags and chosen when the package runs.
 ISAS = {
@@ -54,6 +54,7 @@ class BuildNative(build_ext):
         switch, build = {
             CPU: ("RECAP_KERNELS_CPU", self.build_cpu),
             CUDA: ("RECAP_KERNELS_CUDA", self.build_cuda),
+            LINES: ("RECAP_LINES", self.build_lines),
         }[ext.name]
         if wanted(switch) == "0":
             return
@@ -73,11 +74,14 @@ class BuildNative(build_ext):
         units = {f"cpu/isa_{name}.cpp": flags for name, flags in isas.items()}
         units |= {"cpu/dispatch.cpp": (), "cpu/finalize.cpp": (), "bind_cpu.cpp": pybind_flags()}
         define = ("-DRECAP_X86",) if IS_X86 else ()
-        objects = self.compile_all(compiler, units, (*FLAGS, *define))
-        link = ["-shared", "-pthread", *map(str, objects), "-o", str(target)]
-        run(
-            compiler, *link, *(("-undefined", "dynamic_lookup") if sys.platform == "darwin" else ())
-        )
+        link(compiler, self.compile_all(compiler, units, (*FLAGS, *define)), target)
+
+    def build_lines(self, target: Path) -> None:
+        """Compile csrc/lines and its bindings with the C++ compiler."""
+        sources = sorted(path.relative_to(CSRC) for path in (CSRC / "lines").glob("*.cpp"))
+        units: dict[str, tuple[str, ...]] = {str(path): () for path in sources}
+        units["bind_lines.cpp"] = pybind_flags()
+        link(cxx(), self.compile_all(cxx(), units, FLAGS), target)
 
     def build_cuda(self, target: Path) -> None:
         """Compile csrc/cuda with nvcc and its bindings with the C++ compiler; nvcc links."""
@@ -106,6 +110,12 @@ class BuildNative(build_ext):
 
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             return list(pool.map(compile_one, units))
+
+
+def link(compiler: str, objects: list[Path], target: Path) -> None:
+    """Link a module for Python."""
+    free = ("-undefined", "dynamic_lookup") if sys.platform == "darwin" else ()
+    run(compiler, "-shared", "-pthread", *map(str, objects), "-o", str(target), *free)
 
 
 def run(*command: str) -> None:
@@ -173,7 +183,10 @@ def cuda_archs(compiler: str) -> list[str]:
 
 def extensions() -> list[Extension]:
     """Return the modules to try; a wheel without any is pure Python."""
-    modules = [Extension(CPU, [str(CSRC / "bind_cpu.cpp")], optional=True)]
+    modules = [
+        Extension(CPU, [str(CSRC / "bind_cpu.cpp")], optional=True),
+        Extension(LINES, [str(CSRC / "bind_lines.cpp")], optional=True),
+    ]
     if (CSRC / "bind_cuda.cpp").exists():
         modules.append(Extension(CUDA, [str(CSRC / "bind_cuda.cpp")], optional=True))
     return modules

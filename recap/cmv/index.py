@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from array import array
 from itertools import accumulate, compress, count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from recap.cmv import native
 from recap.cmv.contents import ATTACHMENT, BLOCKS, COPY, PROGRESS, SCAN, SIDE, USAGE, Reader
 from recap.cmv.records import (
     ABSENT,
@@ -18,7 +19,7 @@ from recap.cmv.records import (
     text_of,
 )
 from recap.transcript.claude_lines import DECODER, compaction_of
-from recap.transcript.lines import line_chunks, parse
+from recap.transcript.lines import line_runs, parse
 from recap.transcript.links import ASSISTANT, LINK, NO_PARENT, SYSTEM, USER, Links
 from recap.transcript.model import decode
 
@@ -54,6 +55,8 @@ _SPOKEN = USER, ASSISTANT
 LANE = 0x5BD1E9955BD1E995
 """Tells keys of side chains from those of the main conversation, which does not see them."""
 
+_NARROW = 4
+_MOST = (1 << 32) - 1
 _SMALL = 1 << 12
 """Bytes of a line that are read at first when one is looked up."""
 
@@ -97,16 +100,65 @@ class Index:
     def read(self) -> Index:
         """Read the log."""
         number = 1
-        for start, data, _ in line_chunks(self.source):
-            lines = data.split(b"\n")
-            try:
-                records = list(map(decode_record, lines))
-            except FAILURES:
-                self._add_one_by_one(number, start, lines)
+        known = native.lines.Reading(self.reading()) if native.lines else None
+        for start, data, end, _ in line_runs(self.source):
+            if known is None:
+                number += self._add_run(number, start, data[:end].split(b"\n"))
             else:
-                self._add(number, start, lines, records)
-            number += len(lines)
+                number = self._add_natively(known, number, start, (data, end))
         return self
+
+    def reading(self) -> dict[str, Any]:
+        """Return what the native module has to know to read lines as this index does."""
+        reader = self.reader
+        types = [(name, fate, _KINDS.get(name, -1)) for name, fate in _FATES.items()]
+        return {
+            "least": min(reader.least, _MOST),
+            "threshold": min(reader.options.threshold, _MOST),
+            "is_verbatim": reader.is_verbatim,
+            "may_change_texts": reader.may_change_texts,
+            "types": sorted(types, key=lambda each: each[1]),
+            "node": NODE,
+            "other": OTHER,
+            "link": LINK,
+            "user": USER,
+            "assistant": ASSISTANT,
+            "of_side_chains": self.of_side_chains,
+        }
+
+    def _add_natively(self, known: object, number: int, start: int, run: tuple[bytes, int]) -> int:
+        """Add a run of lines, and return the number of the line behind it."""
+        data, end = run
+        links, at = self.links, 0
+        while at <= end:
+            place = number, start + at, len(links.tools), self.start.itemsize > _NARROW
+            at, versions, fates, kinds, *columns = native.lines.read(data, at, end, known, *place)
+            self.fates.extend(fates)
+            self.versions.update(dict.fromkeys(versions))
+            held = (
+                links.line, self.start, links.uuid, links.parent, links.group,
+                links.tools, links.first_tool, self.flags, self.cost,
+            )  # fmt: skip
+            links.kind.extend(kinds)
+            for column, new in zip(held, columns, strict=True):
+                column.frombytes(new)
+            number += len(fates)
+            if at <= end:
+                stop = data.find(b"\n", at, end)
+                stop = end if stop < 0 else stop
+                number += self._add_run(number, start + at, [data[at:stop]])
+                at = stop + 1
+        return number
+
+    def _add_run(self, number: int, start: int, lines: list[bytes]) -> int:
+        """Add lines that follow one another, and return how many they are."""
+        try:
+            records = list(map(decode_record, lines))
+        except FAILURES:
+            self._add_one_by_one(number, start, lines)
+        else:
+            self._add(number, start, lines, records)
+        return len(lines)
 
     def line_at(self, at: int) -> bytes:
         """Return the line of a node, the line end apart."""

@@ -20,6 +20,7 @@ class Pairs:
     """The call of each result of the lines that are kept.
 
     Attributes:
+        makers: The node of the call for each result, ROOT for an orphan; see ``Links.tools``.
         open_calls: Calls of the live context without a result.
         has_orphans: Some result that is kept otherwise answers no call.
     """
@@ -28,7 +29,7 @@ class Pairs:
         self._plan = plan
         self._links = plan.links
         self._flags = plan.index.flags
-        self._maker = array("i", [ROOT]) * len(plan.links.tools)
+        self.makers = array("i", [ROOT]) * len(plan.links.tools)
         self._spared: set[int] = set()
         self.open_calls = self._pair_live()
         self._pair_others()
@@ -37,7 +38,7 @@ class Pairs:
     def makers_of(self, at: int) -> array[int]:
         """Return the node of the call for each result of a node, ROOT for an orphan."""
         first = self._links.first_tool
-        return self._maker[first[at] : first[at + 1]]
+        return self.makers[first[at] : first[at + 1]]
 
     def has_pair(self, at: int) -> bool:
         """Return True when one of a node's results answers a call."""
@@ -93,13 +94,13 @@ class Pairs:
             for place, call in enumerate(tools, first[at]):
                 makers = waiting.get(call)
                 if makers:
-                    self._maker[place] = makers.pop(0)
+                    self.makers[place] = makers.pop(0)
                     if not makers:
                         del waiting[call]
                     continue
                 if answered is None:
                     answered = self._calls_before(order)
-                self._maker[place] = answered.get(call, ROOT)
+                self.makers[place] = answered.get(call, ROOT)
         return sum(map(len, waiting.values()))
 
     def _calls_before(self, order: int) -> dict[int, int]:
@@ -123,7 +124,7 @@ class Pairs:
             for place, call in enumerate(self._links.tools_of(at), self._links.first_tool[at]):
                 makers = made.get(call, [])
                 before = [maker for maker in makers[:1] if maker < at]
-                self._maker[place] = (before or makers or [ROOT])[-1]
+                self.makers[place] = (before or makers or [ROOT])[-1]
 
     def _others(self, role: int) -> Iterator[int]:
         for at, flags in enumerate(self._flags):

@@ -191,7 +191,7 @@ class Plan:
             for at, parent in enumerate(self.new_parents)
             if parent != UNKNOWN
         )
-        parents = self.parents.without(links, state.translate(_IS_GONE), new)
+        parents = self.parents.without(links, bytes(state.translate(_IS_GONE)), new)
         after = _sent(links, chain_along(parents, Report()).live)
         pairs = zip_longest(chain((first,), before), after, fillvalue=ROOT)
         return next((line[max(at, 0)] for at, other in pairs if at != other), None)

@@ -6,8 +6,9 @@ import hashlib
 import re
 from array import array
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from recap.cmv import native
 from recap.cmv.contents import (
     ASSISTANT,
     ATTACHMENT,
@@ -23,7 +24,7 @@ from recap.cmv.contents import (
     USAGE,
     USER,
 )  # fmt: skip
-from recap.cmv.index import LANE, NODE
+from recap.cmv.index import HISTORY, LANE, NODE, NULL, QUEUE, STATE
 from recap.cmv.places import Finder
 from recap.cmv.plan import ACTIVE, DROPPED, SPARED, WINDOW
 from recap.cmv.records import ABSENT, FAILURES, Record, decode_record, loose_record, record_of
@@ -31,7 +32,7 @@ from recap.cmv.results import images_in, stubbed_result, stubbed_text
 from recap.cmv.scan import Wanted, scanned
 from recap.cmv.stubs import Call, about, harmless, restorable
 from recap.errors import InvalidContextError
-from recap.transcript.lines import BOM, line_chunks
+from recap.transcript.lines import BOM, line_runs
 from recap.transcript.links import NO_PARENT, UNKNOWN, key_of
 from recap.transcript.model import decode, encode
 from recap.transcript.repair.patch import Edit
@@ -80,6 +81,8 @@ class Writer:
         self._finder = Finder()
         self._names: dict[int, bytes] = {}
         self._makers: dict[int, Record] = {}
+        self._number = self._node_at = self._lines = 0
+        self._native = self._native_writer()
 
     def write(self, write: Callable[[bytes], object]) -> Written:
         """Write all lines.
@@ -88,29 +91,98 @@ class Writer:
             InvalidContextError: An edit of a line cannot be proved.
         """
         whole = hashlib.sha256()
-        size = lines = number = at = 0
-        source, fates = self.index.source, self.index.fates
+        size = 0
+        source = self.index.source
         opening = BOM if source.read(0, min(3, source.size)) == BOM else b""
-        for _, chunk, is_ended in line_chunks(source):
-            kept = []
-            for data in chunk.split(b"\n"):
-                if fates[number] == NODE:
-                    line = self._node(at, data)
-                    at += 1
-                else:
-                    line = self._other(number, data)
-                number += 1
-                if line is not None:
-                    kept.append(line)
-            lines += len(kept)
-            if is_ended and kept:
-                kept.append(b"")
-            piece = opening + b"\n".join(kept)
+        run = self._run_natively if self._native else self._run
+        for _, chunk, end, is_ended in line_runs(source):
+            kept = run(chunk, end)
+            if kept and not is_ended:
+                kept[-1] = kept[-1].removesuffix(b"\n")
+            piece = opening + b"".join(kept)
             opening = b""
             whole.update(piece)
             write(piece)
             size += len(piece)
-        return Written(size, lines, whole.digest(), self.active_chars)
+        self._count_native()
+        return Written(size, self._lines, whole.digest(), self.active_chars)
+
+    def _run(self, chunk: bytes, end: int) -> list[bytes]:
+        """Return the lines of a run that stay, each with a line feed."""
+        kept: list[bytes] = []
+        for data in chunk[:end].split(b"\n"):
+            kept += self._line(data)
+        return kept
+
+    def _run_natively(self, chunk: bytes, end: int) -> list[bytes]:
+        """Do as ``_run`` does; what the native module does not take is written line by line."""
+        kept: list[bytes] = []
+        at = 0
+        while at <= end:
+            place = self._number, self._node_at
+            piece, at, self._number, self._node_at = self._native.write(chunk, at, end, *place)
+            kept.append(piece)
+            if at <= end:
+                stop = chunk.find(b"\n", at, end)
+                stop = end if stop < 0 else stop
+                kept += self._line(chunk[at:stop])
+                at = stop + 1
+        return kept
+
+    def _line(self, data: bytes) -> tuple[bytes, ...]:
+        """Return the next line as it is to be written and a line feed, nothing for one that goes."""
+        if self.index.fates[self._number] == NODE:
+            line = self._node(self._node_at, data)
+            self._node_at += 1
+        else:
+            line = self._other(self._number, data)
+        self._number += 1
+        if line is None:
+            return ()
+        self._lines += 1
+        return line, b"\n"
+
+    def _native_writer(self) -> Any:
+        """Return the native writer of the plan, None where there is none."""
+        if native.lines is None:
+            return None
+        plan, links, parents = self.plan, self.links, self.plan.parents
+        planned = {
+            "fates": self.index.fates,
+            "state": self._state,
+            "flags": self._flags,
+            "cost": self._cost,
+            "new_parents": self._parents,
+            "stated": parents.stated,
+            "uuid": links.uuid,
+            "parent": links.parent,
+            "tools": links.tools,
+            "first_tool": links.first_tool,
+            "makers": plan.pairs.makers,
+            "boundary": plan.boundary,
+            "has_orphans": plan.pairs.has_orphans,
+            "session": self.session,
+            "node": NODE,
+            "kept_state": STATE,
+            "history": HISTORY,
+            "queue": QUEUE,
+            "null": NULL,
+            "unknown": UNKNOWN,
+        }
+        return native.lines.Writer(self.index.reading(), planned, self._stub_of, self._uuid_json)
+
+    def _stub_of(self, at: int, size: int) -> bytes | None:
+        """Return the stub of a node's one result, a text of so many bytes; None where it stays."""
+        call = self._call(self.plan.pairs.makers_of(at)[0], self.links.tools_of(at)[0])
+        return stubbed_text(self._cost[at], size, call, self.options)
+
+    def _count_native(self) -> None:
+        """Add what the native writer counted."""
+        if self._native:
+            counts = self._native.counts()
+            self._lines += counts.pop("lines")
+            self.active_chars += counts.pop("active_chars")
+            self.counts.update(counts)
 
     def _other(self, place: int, data: bytes) -> bytes | None:
         """Return a line that is no node as it is to be written, None for one that goes."""
@@ -181,6 +253,8 @@ class Writer:
             parent: The node it follows now, UNKNOWN for the one it followed.
             is_long: Its result may become a stub.
         """
+        if self.session is not None and data.count(b'"sessionId"') > 1:
+            return self._scanned(at, data, parent)
         try:
             source = decode_record(data)
         except FAILURES:
@@ -228,14 +302,13 @@ class Writer:
         start, end = self._finder.content(line, size)
         if start < 0:
             return line, b"", 0
-        maker = self.plan.pairs.makers_of(at)[0]
-        call = self._call(maker, self.links.tools_of(at)[0])
         images = 0
         if line.startswith(b'"', start) and not line.startswith(STUBBED, start):
-            stub = stubbed_text(self._cost[at], size, call, self.options)
+            stub = self._stub_of(at, size)
             if stub is None:
                 return line, None, 0
         else:
+            call = self._call(self.plan.pairs.makers_of(at)[0], self.links.tools_of(at)[0])
             stub, images = _list_stub(line[start:end], call, self.options)
         return line[:start] + stub + line[end:], stub, images
 

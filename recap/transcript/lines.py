@@ -210,16 +210,22 @@ def line_chunks(source: Sized) -> Iterator[tuple[int, bytes, bool]]:
 
     A run without a line feed at its end is one line, the last of the source.
     """
+    for at, chunk, end, is_ended in line_runs(source):
+        yield at, chunk[:end], is_ended
+
+
+def line_runs(source: Sized) -> Iterator[tuple[int, bytes, int, bool]]:
+    """Yield what ``line_chunks`` does without a copy: the bytes of a run end where is stated."""
     at = len(BOM) if source.read(0, min(len(BOM), source.size)) == BOM else 0
     while at < source.size:
         chunk = source.read(at, min(at + CHUNK_BYTES, source.size))
         cut = chunk.rfind(b"\n")
         if cut < 0:
             end = _line_end(source, at + len(chunk))
-            yield at, source.read(at, end), end < source.size
+            yield at, source.read(at, end), end - at, end < source.size
             at = end + 1
         else:
-            yield at, chunk[:cut], True
+            yield at, chunk, cut, True
             at += cut + 1
 
 
