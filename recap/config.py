@@ -51,6 +51,7 @@ ENVIRONMENT: Mapping[str, str] = MappingProxyType(
         "RECAP_KERNELS_DEBUG": "set to 1: kernels check indices on a GPU too, which waits for it",
         "RECAP_KERNELS_CPU": "when installing: build the CPU kernels; auto, 0 or 1",
         "RECAP_KERNELS_CUDA": "when installing: build the CUDA kernels; auto, 0 or 1",
+        "RECAP_LINES": "when installing: build what reads lines for `recap trim` fast; auto, 0 or 1",
         "RECAP_CUDA_ARCHS": "when installing: GPU architectures to build for",
         "RECAP_NVCC": "when installing: the nvcc to build with",
     }
