@@ -13,8 +13,19 @@ from recap import __version__
 from recap.cli.command import CommandGroup
 from recap.cli.doctor import version_of
 from recap.cli.observe import MOST_JOBS
-from recap.cli.options import settings_in_force, settings_options
-from recap.cli.output import Column, Element, Line, Row, Table, byte_size, safe, say, working
+from recap.cli.options import json_option, settings_in_force, settings_options
+from recap.cli.output import (
+    Column,
+    Element,
+    Line,
+    Row,
+    Table,
+    byte_size,
+    safe,
+    say,
+    say_json,
+    working,
+)
 from recap.cli.writing import refuse_inputs, write_whole
 from recap.errors import InputError, UsageError, shown, shown_path
 
@@ -24,8 +35,10 @@ if TYPE_CHECKING:
     from recap.config import Settings
     from recap.study.results import Cell, Results
     from recap.study.runs import Half
+    from recap.transcript.model import Json
 
 STDOUT = "-"
+METHODS_SCHEMA = "recap.study.methods/1"
 RETENTIONS = "0.01,0.02,0.05,0.1,0.2"
 OWN_OPTIONS = {"retention": "--retention", "policy": "--policies"}
 """Settings that the study runs several values of."""
@@ -37,6 +50,23 @@ QUALITY = ("id_exec", "line_exec")
 @click.group("study", cls=CommandGroup, example="recap study reuse --sessions ~/.claude/projects")
 def command() -> None:
     """Compare methods that shorten a history, on real sessions."""
+
+
+@command.command("methods", example="recap study methods")
+@json_option
+def methods_command(as_json: bool) -> None:
+    """List the methods there are, what they are, and what is missing to run them here."""
+    from recap.study.catalogue import all_methods
+
+    methods = [(method.name, method.help, method.missing()) for method in all_methods()]
+    if as_json:
+        rows: list[Json] = [{"name": n, "help": h, "missing": m} for n, h, m in methods]
+        say_json(METHODS_SCHEMA, {"methods": rows})
+        return
+    for name, words, missing in methods:
+        say(Line(f"{name:22}{words}", "faint" if missing else ""))
+        if missing:
+            say(Line(f"{'':22}missing: {missing}", "faint"))
 
 
 @command.command(
@@ -82,6 +112,9 @@ def reuse_command(
 
     A session belongs to the half that the md5 of its file's stem says. A file of a session that was
     seen already does not count, nor does what is no session.
+
+    `recap study methods` lists what --policies takes. NAME:KEY=VALUE;KEY=VALUE is a recipe with
+    settings of its own, or a foreign method with options.
     """
     from recap.study.catalogue import chosen
     from recap.study.runs import Plan, run

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from recap.baselines.table import BASELINES, baseline
 from recap.config import load_settings
 from recap.errors import MethodError, UsageError, shown
 from recap.select.policies import RECIPES
@@ -14,7 +15,7 @@ from recap.study.methods import recipe_methods
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from recap.baselines.method import Method
+    from recap.baselines.method import Context, Method, Task
 
 DEFAULT = tuple(RECIPES)
 """Methods compared where none are named: all that need nothing but the product."""
@@ -23,27 +24,43 @@ REFERENCE = "recency"
 """What all others are compared with: it is always among them."""
 
 
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A foreign method with options, under the name that says them."""
+
+    name: str
+    method: Method
+
+    @property
+    def help(self) -> str:
+        """One line for the user."""
+        return self.method.help
+
+    def missing(self) -> str:
+        """Return what is missing to run it here."""
+        return self.method.missing()
+
+    def shorten(self, task: Task) -> Context:
+        """Return the shortened history."""
+        return self.method.shorten(task)
+
+
+def all_methods() -> list[Method]:
+    """Return every method, also those that cannot run here: recipes, then foreign ones."""
+    return [*recipe_methods(), *BASELINES.values()]
+
+
 @lru_cache(maxsize=4)
 def methods_of(names: tuple[str, ...]) -> tuple[Method, ...]:
     """Return the methods of these names; made once a process, so that a model is loaded once.
 
+    A name may go on with options: ``coverage:expansion=0;recency_share=1`` is a recipe with settings
+    of its own, ``llmlingua2:model=DIR`` a foreign method with its options.
+
     Raises:
-        UsageError: A name is unknown; the text lists the names.
+        UsageError: A name or an option is unknown; the text lists the known ones.
     """
     return tuple(_method(name) for name in names)
-
-
-def _method(name: str) -> Method:
-    """Return the method of a name; ``coverage:expansion=0;line_share=0`` is a recipe with settings."""
-    known = {method.name: method for method in recipe_methods()}
-    base, _, variant = name.partition(":")
-    if base not in known:
-        raise UsageError(f"unknown policy {shown(base)}; policies: {', '.join(known)}")
-    if not variant:
-        return known[base]
-    overrides = {name: value for name, _, value in (p.partition("=") for p in variant.split(";"))}
-    load_settings(overrides, None, {})  # says what is wrong with them
-    return replace(known[base], name=name, overrides=overrides)
 
 
 def chosen(names: Sequence[str]) -> tuple[str, ...]:
@@ -60,3 +77,27 @@ def chosen(names: Sequence[str]) -> tuple[str, ...]:
         if missing := method.missing():
             raise MethodError(f"policy {method.name} cannot run here: {missing}")
     return wanted
+
+
+def _method(name: str) -> Method:
+    base, _, options = name.partition(":")
+    given = _options(name, options)
+    recipes = {method.name: method for method in recipe_methods()}
+    if base in recipes:
+        load_settings(given, None, {})  # says what is wrong with them
+        return replace(recipes[base], name=name, overrides=given)
+    if base not in BASELINES:
+        known = ", ".join((*recipes, *BASELINES))
+        raise UsageError(f"unknown policy {shown(base)}; policies: {known}")
+    made = baseline(base, **given)
+    return Variant(name, made) if given else made
+
+
+def _options(name: str, text: str) -> dict[str, Any]:
+    options = {}
+    for pair in filter(None, text.split(";")):
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"a policy's options are KEY=VALUE;KEY=VALUE; got {shown(name)}")
+        options[key.strip()] = value.strip()
+    return options

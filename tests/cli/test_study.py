@@ -164,3 +164,47 @@ def test_a_half_without_sessions_is_said(cli: Cli, tmp_path: Path) -> None:
     result = cli("study", "reuse", "--sessions", str(folder), "--half", other)
     assert result.status == 1
     assert f"of the {other} half" in result.err
+
+
+def test_methods_are_listed_with_what_is_missing(cli: Cli) -> None:
+    listed = cli("study", "methods", "--json").json()["methods"]
+    names = [method["name"] for method in listed]
+    assert len(set(names)) == len(names)
+    assert {"coverage", "recency", "full-history"} <= set(names)
+    shown = cli("study", "methods").out
+    assert all(method["name"] in shown and method["help"][:20] in shown for method in listed)
+    assert shown.count("missing: ") == sum(bool(method["missing"]) for method in listed)
+
+
+def test_variants_and_foreign_methods_stand_beside_the_recipes(cli: Cli, folder: Path) -> None:
+    asked = "full-history,coverage-lines,coverage:expansion=0;recency_share=1"
+    result = study(cli, folder, "--policies", asked, "--json")
+    assert result.status == 0, result.err
+    content = result.json()
+    cells = {
+        c["method"]: c for c in content["cells"] if (c["half"], c["retention"]) == ("all", "0.2")
+    }
+    assert set(asked.split(",")) < set(cells)
+    assert cells["full-history"]["kept_blocks"] == cells["full-history"]["blocks"]
+    assert cells["full-history"]["scores"]["id_exec"]["level"]["mean"] == 1
+    assert (
+        cells["coverage:expansion=0;recency_share=1"]["of_budget"] <= cells["recency"]["of_budget"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("policy", "status", "words"),
+    [
+        ("coverage:nothing=1", 2, "unknown setting"),
+        ("coverage:expansion", 2, "KEY=VALUE"),
+        ("full-history:a=1", 2, "no option 'a'"),
+        ("llmlingua2", 1, "cannot run here"),
+    ],
+)
+def test_a_method_that_cannot_be_made_is_one_line(
+    cli: Cli, folder: Path, policy: str, status: int, words: str
+) -> None:
+    result = cli("study", "reuse", "--sessions", str(folder), "--policies", policy)
+    assert result.status == status
+    assert words in result.err
+    assert result.err.count("\n") == 1
