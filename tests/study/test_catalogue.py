@@ -37,7 +37,7 @@ def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
 
 def test_options_make_another_method_under_its_whole_name(files: Mapping[str, Path]) -> None:
     names = (
-        "coverage-lines", "coverage-lines:unit=paragraphs", "coverage-paragraphs",
+        "coverage-lines", "coverage-lines:policy=paper", "paper-lines",
         "recency", "coverage:recency_share=1;expansion=0", "coverage",
     )  # fmt: skip
     found = list(evaluate(files["delta.json"], methods_of(names), ["0.5"], Settings()))
