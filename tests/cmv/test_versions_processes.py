@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import random
-import signal
 import subprocess
 import sys
 import threading
@@ -19,7 +17,6 @@ from recap.cmv.snapshot import Labels, look, take
 from recap.store import Store
 from recap.store.repair import repair
 from recap.store.verify import verify
-from tests.cmv.raw_session import texts
 from tests.cmv.worlds import World, dumped, tool_steps
 
 if TYPE_CHECKING:
@@ -108,51 +105,3 @@ def test_c17_of_a_session_that_is_written_to_no_line_is_lost_or_torn(world: Worl
         assert data.endswith(b"\n")
         assert world.branch(row).path.read_bytes().count(b"\n") == data.count(b"\n")
     assert rows[-1].size > rows[0].size
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_a_kill_at_any_instant_leaves_store_and_files_whole(
-    tmp_path: Path, pytestconfig: pytest.Config, record_property: pytest.RecordProperty
-) -> None:
-    kills, draw, inside = pytestconfig.getoption("--kills"), random.Random(8), 0
-    session = tmp_path / "0a0a0a0a-0000-4000-8000-000000000000.jsonl"
-    data = dumped(tool_steps(["output " * 300] * 40))
-    session.write_bytes(data)
-    done: dict[str, str] = {}
-    for at in range(kills):
-        program = start("versions_forever", tmp_path, tmp_path / "store", session, str(at * 1000))
-        assert program.stdout is not None
-        said = [program.stdout.readline() for _ in range(draw.randint(1, 9))]
-        time.sleep(draw.uniform(0, 0.03))
-        program.send_signal(signal.SIGKILL)
-        said += program.stdout.readlines()
-        program.wait()
-        program.stdout.close()
-        words = [each.split() for each in said if each.strip()]
-        inside += bool(words) and words[-1][0] == "begin"
-        for event, *rest in words:
-            if event == "forked":
-                done[rest[0]] = rest[1]
-            elif event == "deleted":
-                del done[rest[0]]
-    record_property("killed inside a writer", f"{inside} of {kills}")
-    assert inside >= 0.8 * kills
-    assert session.read_bytes() == data
-    assert verify(tmp_path / "store") == ()
-    _check(tmp_path, data, done)
-
-
-def _check(tmp_path: Path, data: bytes, done: dict[str, str]) -> None:
-    with Store.open(tmp_path / "store") as store:
-        rows = {row.id: row for row in store.history.snapshots()}
-        branches = {row.session: row for row in store.history.branches()}
-        assert set(done) <= set(rows) | {row.snapshot for row in branches.values()}
-        for row in rows.values():
-            assert b"".join(store.history.read(row)) == data
-    for path in (tmp_path / ".claude/projects").rglob("*.jsonl"):
-        made = path.read_bytes()
-        assert branches[path.stem].sha256 == hashlib.sha256(made).digest()
-        assert texts(made, "user") == [*texts(data, "user"), "go on"]
-    for path in tmp_path.glob("s*.jsonl"):
-        assert path.read_bytes() == data

@@ -1,4 +1,4 @@
-"""Programs of other processes: ``python -m tests.cmv.versioners WHAT HOME STORE SESSION ...``.
+"""Programs of other processes: ``python -m tests.cmv.versioners WHAT HOME STORE SESSION WORD``.
 
 What they did they say on standard output, unbuffered, a line an event.
 """
@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import os
 import sys
-from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from recap.cmv.branch import Wish
-from recap.cmv.fork import fork
+from recap.cmv.branch import Wish, branch
 from recap.cmv.homes import Homes
+from recap.cmv.names import find_snapshot
 from recap.cmv.options import TrimOptions
 from recap.cmv.removing import collect, delete
 from recap.cmv.restoring import restore
 from recap.cmv.snapshot import Labels, look, take
 from recap.store import Store
+
+if TYPE_CHECKING:
+    from recap.store import SnapshotRow
 
 
 def say(*words: object) -> None:
@@ -30,26 +33,36 @@ def snapshot(home: Path, store: Path, session: Path, name: str) -> None:
         say("taken", take(opened, look(session), Labels(name=name)).id)
 
 
-def versions_forever(home: Path, store: Path, session: Path, begin: str) -> None:
-    """Fork, restore, delete and collect without end; a writer begins after ``begin``."""
-    homes = Homes(home, {})
-    options = TrimOptions(keep_last=0, yes=True)
-    with Store.open(store) as opened:
-        history = opened.history
-        for step in count(int(begin)):
-            name = f"s{step}"
-            say("begin", "fork", name)
-            wish = Wish(trim=options if step % 2 else None, orientation="go on")
-            row, made = fork(opened, look(session), Labels(name=name), wish, homes)
-            say("forked", row.id, made.path)
-            say("begin", "restore", name)
-            restore(opened, row, home / f"{name}.jsonl")
-            say("restored", home / f"{name}.jsonl")
-            if step % 3 == 0:
-                say("begin", "delete", name)
-                delete(history, row)
-                collect(opened)
-                say("deleted", row.id)
+def serve(home: Path, store: Path, session: Path, word: str) -> None:
+    """For each ``WHAT NAME`` on standard input do it in a child, which says when it begins and ends."""
+    for line in sys.stdin:
+        what, name = line.split()
+        child = os.fork()
+        if child == 0:
+            with Store.open(store) as opened:
+                row = find_snapshot(opened.history, name) if what != "snapshot" else None
+                say("begin", os.getpid())
+                _do(what, name, row, opened, home, session)
+                say("end")
+            os._exit(0)
+        os.waitpid(child, 0)
+        say("gone")
+
+
+def _do(
+    what: str, name: str, row: SnapshotRow | None, store: Store, home: Path, session: Path
+) -> None:
+    if row is None:
+        take(store, look(session), Labels(name=name))
+    elif what == "branch":
+        wish = Wish(trim=TrimOptions(keep_last=0, yes=True), orientation="go on")
+        branch(store, row, wish, Homes(home, {}))
+    elif what == "restore":
+        restore(store, row, home / "restored" / f"{os.getpid()}.jsonl")
+    elif what == "delete":
+        delete(store.history, row)
+    elif what == "gc":
+        collect(store, grace_seconds=0)
 
 
 if __name__ == "__main__":
