@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.sglang.inside.server import Server
 
 pytestmark = pytest.mark.slow
-WARM, REQUESTS = 60, 200
+WARM, REQUESTS, FULL_REQUESTS = 60, 200, 1000
 TIMES = re.compile("id$|latency|time|_ts$|throughput")
 """Names of metadata that differ from one request to the next."""
 
@@ -70,14 +70,21 @@ def small(session: str) -> Any:
     return payload(session, tokens=120, turn_start=40)
 
 
-def test_many_requests_leave_nothing_behind(flagged: Client) -> None:
+@pytest.mark.timeout(2400)
+def test_many_requests_leave_nothing_behind(
+    flagged: Client, pytestconfig: pytest.Config, capsys: pytest.CaptureFixture[str]
+) -> None:
     server = flagged.server
+    requests = FULL_REQUESTS if pytestconfig.getoption("--full-sglang") else REQUESTS
     found = re.search(r"rows of each of (\d+) requests at a time", server.log.read_text())
     assert found is not None
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda n: short(server, n), range(WARM)))
         before = server.resident()
-        ends = list(pool.map(lambda n: short(server, n), range(WARM, WARM + REQUESTS)))
-    assert server.resident() - before < 16 * 2**20
-    assert {end: ends.count(end) for end in ends} == {"": 0.9 * REQUESTS, "abort": 0.1 * REQUESTS}
+        ends = list(pool.map(lambda n: short(server, n), range(WARM, WARM + requests)))
+    grown = server.resident() - before
+    with capsys.disabled():
+        print(f" {requests} requests, {before >> 20} MB before, {grown / 2**20:+.1f} MB", end="")
+    assert grown < 16 * 2**20
+    assert {end: ends.count(end) for end in ends} == {"": 0.9 * requests, "abort": 0.1 * requests}
     assert server.held() == {"requests": 0, "free": int(found[1])}
