@@ -12,6 +12,8 @@ import pytest
 from tests.sglang.inside.test_server import generate, payload, prompt
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.sglang.inside.client import Client
     from tests.sglang.inside.server import Server
 
@@ -72,7 +74,7 @@ def small(session: str) -> Any:
 
 @pytest.mark.timeout(2400)
 def test_many_requests_leave_nothing_behind(
-    flagged: Client, pytestconfig: pytest.Config, capsys: pytest.CaptureFixture[str]
+    flagged: Client, pytestconfig: pytest.Config, record_property: Callable[[str, object], None]
 ) -> None:
     server = flagged.server
     requests = FULL_REQUESTS if pytestconfig.getoption("--full-sglang") else REQUESTS
@@ -83,8 +85,7 @@ def test_many_requests_leave_nothing_behind(
         before = server.resident()
         ends = list(pool.map(lambda n: short(server, n), range(WARM, WARM + requests)))
     grown = server.resident() - before
-    with capsys.disabled():
-        print(f" {requests} requests, {before >> 20} MB before, {grown / 2**20:+.1f} MB", end="")
+    record_property("bytes before, grown", (before, grown))  # read with --junit-xml
     assert grown < 16 * 2**20
     assert {end: ends.count(end) for end in ends} == {"": 0.9 * requests, "abort": 0.1 * requests}
     assert server.held() == {"requests": 0, "free": int(found[1])}
