@@ -23,6 +23,7 @@ def make_classifier(folder: Path) -> Path:
             {word: at for at, word in enumerate(vocabulary)}, unk_token="[UNK]"
         )
     )
+    words.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=False)
     words.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
     words.decoder = tokenizers.decoders.WordPiece()
     folder.mkdir()
@@ -31,7 +32,6 @@ def make_classifier(folder: Path) -> Path:
     config = dict(zip(names, special, strict=True))
     config |= {"tokenizer_class": "BertTokenizerFast", "do_lower_case": False}
     (folder / "tokenizer_config.json").write_text(json.dumps(config))
-    (folder / "vocab.txt").write_text("\n".join(vocabulary))
     torch.manual_seed(0)
     sizes = transformers.BertConfig(
         vocab_size=len(vocabulary),

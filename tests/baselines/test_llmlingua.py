@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import sys
 from dataclasses import replace
@@ -20,6 +21,17 @@ needs_package = pytest.mark.skipif(
     not has_package(os.environ.get(PYTHON) or sys.executable, "llmlingua"),
     reason=f"no interpreter with llmlingua (set {PYTHON})",
 )
+
+
+@pytest.fixture
+def llama(tmp_path: Path) -> Path:
+    """A tiny random model whose tokenizer the package's transformers can read."""
+    tiny = pytest.importorskip("tests.capture.tiny_models")
+    folder: Path = tiny.make_model(tmp_path / "llama", "llama")
+    config = json.loads((folder / "tokenizer_config.json").read_text())
+    config["tokenizer_class"] = "PreTrainedTokenizerFast"
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    return folder
 
 
 def script(folder: Path, *lines: str) -> Path:
@@ -62,6 +74,7 @@ def test_the_package_is_asked_for_in_its_own_environment(classifier: Path, tmp_p
 
 
 @needs_package
+@pytest.mark.slow
 def test_a_classifier_keeps_words_of_the_rest_and_all_of_p(classifier: Path):
     task = demo_task("0.5")
     context = LLMLingua2(model=str(classifier)).shorten(task)
@@ -73,23 +86,20 @@ def test_a_classifier_keeps_words_of_the_rest_and_all_of_p(classifier: Path):
 
 
 @needs_package
-def test_a_classifier_of_another_family_is_refused(tmp_path: Path):
-    tiny = pytest.importorskip("tests.capture.tiny_models")
-    model = tiny.make_model(tmp_path / "llama", "llama")
+@pytest.mark.slow
+def test_a_classifier_of_another_family_is_refused(llama: Path):
     with pytest.raises(MethodError, match="knows classifiers of bert"):
-        LLMLingua2(model=str(model)).shorten(demo_task("0.5"))
+        LLMLingua2(model=str(llama)).shorten(demo_task("0.5"))
 
 
 @needs_package
 @pytest.mark.slow
-def test_longllmlingua_keeps_about_what_the_budget_allows(tmp_path: Path):
-    tiny = pytest.importorskip("tests.capture.tiny_models")
-    model = str(tiny.make_model(tmp_path / "llama", "llama"))
+def test_longllmlingua_keeps_about_what_the_budget_allows(llama: Path):
     lines = [f"value_{at} = read('file_{at}.py')  # step {at}" for at in range(60)]
     history = [user("go on"), *step("a", "\n".join(lines)), *step("b", "\n".join(lines[::-1]))]
     task = task_of(history, "0.4", "what is in file_7.py?")
     for request in ("what is in file_7.py?", ""):
-        context = LongLLMLingua(model=model).shorten(replace(task, request=request))
+        context = LongLLMLingua(model=str(llama)).shorten(replace(task, request=request))
         assert context.input_tokens > 0
         assert task.protected_chars < context.cost_chars < 1.6 * task.budget_chars
         assert context.pieces[0].block == -1
