@@ -66,8 +66,9 @@ def greedy_oracle(
 ) -> Context:
     """Return the blocks a method would keep that knew what the next turn needs.
 
-    Greedy by needed weight not yet covered per character (within 1 - 1/e of the best for a budget
-    that no block exceeds, Khuller et al. 1999), then the newest that still fit.
+    Greedy by needed weight not yet covered per character, then the newest that still fit. It has at
+    least 1 - e^-(1 - s) of what the best set adds to P, s being the dearest block's share of what P
+    leaves (after Khuller et al. 1999, lemma 2): near the best with small blocks, and no bound above.
 
     Args:
         task: The history.

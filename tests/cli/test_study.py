@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.testing import conversation
+from tests.study.conftest import write_session as session
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,14 +15,6 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Cli
 
 QUICK = ("--policies", "coverage", "--retention", "0.1,0.2", "--half", "all", "--jobs", "1")
-
-
-def session(path: Path, turns: int = 6, size: int = 3_000, first: str = "") -> Path:
-    """Write a session whose history is long enough from its third request on."""
-    messages = conversation(turns, steps=3, size=size)
-    messages[0]["content"] += f" {first or path.stem}"
-    path.write_text(json.dumps(messages), encoding="utf-8")
-    return path
 
 
 @pytest.fixture
@@ -208,3 +200,18 @@ def test_a_method_that_cannot_be_made_is_one_line(
     assert result.status == status
     assert words in result.err
     assert result.err.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_the_study_runs_with_a_proxy_model(cli: Cli, tmp_path: Path) -> None:
+    from tests.capture.tiny_models import make_model
+
+    model = make_model(tmp_path / "model", "llama")
+    (tmp_path / "logs").mkdir()
+    session(tmp_path / "logs" / "s.json", turns=4)
+    asked = ("--half", "all", "--policies", "paper", "--retention", "0.2", "--json", "--jobs", "1")
+    where = ("study", "reuse", "--sessions", str(tmp_path / "logs"))
+    proxy = cli(*where, *asked, "--observer", "proxy", "--set", f"proxy_model={model}")
+    assert proxy.status == 0, proxy.err
+    assert proxy.json()["observer"] == "proxy"
+    assert cli(*where, *asked, "--observer", "proxy", RECAP_HOME=str(tmp_path)).status == 2

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from random import Random
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from recap.config import Settings
 from recap.study.runs import Plan, Study, run
-from tests.testing import conversation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,12 +20,35 @@ RETENTIONS = ("0.05", "0.2", "0.5")
 NAMES = ("a<b>&", "beta", "gamma", "delta", "epsilon")
 
 
-def write_session(path: Path, turns: int = 5, size: int = 3_000, first: str = "") -> Path:
-    """Write a session; its history is long enough from the third request on."""
-    messages = conversation(turns, steps=3, size=size)
-    messages[0]["content"] += f" {first or path.stem}"
+def write_session(path: Path, turns: int = 5, first: str = "") -> Path:
+    """Write a session of a person who comes back to earlier files; long from its second request on.
+
+    Files are read, lines of files of any earlier turn are written again.
+    """
+    name = first or path.stem
+    rng = Random(name)  # a session is its name's
+    messages: list[dict[str, Any]] = []
+    shown: list[str] = []
+    for turn in range(turns):
+        messages.append({"role": "user", "content": f"Look at part_{turn}.py in {name}"})
+        for at in range(5):
+            lines = [
+                f"    value_{turn}_{at}_{i} = load('{name}')" for i in range(rng.randint(20, 140))
+            ]
+            again = rng.sample(shown, min(len(shown), 6))
+            messages += read(f"toolu_{turn}_{at}", f"src/{turn}_{at}.py", lines, again)
+            shown += rng.sample(lines, 8)
+        messages.append({"role": "assistant", "content": f"part_{turn}.py is read"})
     path.write_text(json.dumps(messages), encoding="utf-8")
     return path
+
+
+def read(call_id: str, path: str, lines: list[str], again: list[str]) -> list[dict[str, Any]]:
+    """Return a call, with what the agent writes to it, and its result."""
+    call = {"type": "tool_use", "id": call_id, "name": "Read", "input": {"file_path": path}}
+    said = {"type": "text", "text": "\n".join(["I saw", *again])}
+    answer = {"type": "tool_result", "tool_use_id": call_id, "content": "\n".join(lines)}
+    return [{"role": "assistant", "content": [said, call]}, {"role": "user", "content": [answer]}]
 
 
 def write_sessions(folder: Path) -> dict[str, Path]:
