@@ -3,15 +3,17 @@
     python bench/cmv/bench_trim.py LARGE.jsonl [--runs 5] [--sessions FOLDER] [-o results/trim.json]
 
 ``LARGE.jsonl`` is written by ``gen_large.py`` of the shared cases. The plain loop reads binary lines
-and parses and writes each with orjson; runs alternate, in processes of their own, and the ratio is
-that of the medians. CPU seconds stand beside wall seconds: on a computer that others use they say
-more.
+and parses and writes each with orjson; runs alternate, in processes of their own, and ratios are
+those of the medians. CPU seconds stand beside wall seconds: on a computer that others use they say
+more. Imports count; bytecode is there, as it is where a package was installed. ``python`` is the trim
+without its native module. Memory is measured of the large log and of many short lines.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -37,6 +39,13 @@ before = memory()
 trim(Path(sys.argv[1]), Path(sys.argv[2]), TrimOptions(yes=True))
 print(before, "numpy" in sys.modules, "torch" in sys.modules)
 """
+
+PYTHON = """
+import sys
+sys.modules["recap.cmv._lines"] = None
+"""
+
+SHORT_LINES = 400_000
 
 AROUND = """
 import resource, threading, time
@@ -65,43 +74,68 @@ def measured(code: str, source: Path, out: Path, *, watched: bool = False) -> li
     """Run code in a process of its own; return what it printed."""
     text = MEASURE.format(code=code.strip(), peak="peak" if watched else 0)
     head = AROUND if watched else "def memory():\n    return 0\n"
+    names = set(os.environ) - {"PYTHONDONTWRITEBYTECODE"}
+    env = {name: os.environ[name] for name in names} | {
+        "PYTHONPYCACHEPREFIX": str(out.parent / "bytecode")
+    }
     done = subprocess.run(
         [sys.executable, "-c", head + text, str(source), str(out)],
-        check=True, capture_output=True, text=True,
+        check=True, capture_output=True, text=True, env=env,
     )  # fmt: skip
     return done.stdout.split()
 
 
 def speed(source: Path, runs: int, folder: Path) -> dict[str, Any]:
-    """Return seconds of both loops, and the ratio of their medians."""
+    """Return the speed of each loop, and the ratio of the medians of its seconds to the plain loop's."""
     out = folder / "out.jsonl"
-    seconds: dict[str, list[tuple[float, float]]] = {"plain": [], "trim": []}
-    for _ in range(runs):
-        for name, code in (("plain", PLAIN), ("trim", TRIM)):
+    codes = {"plain": PLAIN, "trim": TRIM, "python": PYTHON + TRIM}
+    seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in codes}
+    for run in range(runs + 1):
+        for name, code in codes.items():
             *_, wall, cpu, _peak = measured(code, source, out)
-            seconds[name].append((float(wall), float(cpu)))
+            if run:  # the first one writes bytecode
+                seconds[name].append((float(wall), float(cpu)))
     size = source.stat().st_size / 1e6
     row: dict[str, Any] = {"megabytes": round(size, 1), "runs": runs}
     for at, kind in enumerate(("wall", "cpu")):
         medians = {name: statistics.median(each[at] for each in seconds[name]) for name in seconds}
         row[kind] = {f"{name}_mb_s": round(size / value, 1) for name, value in medians.items()}
         row[kind]["ratio"] = round(medians["plain"] / medians["trim"], 3)
+        row[kind]["python_ratio"] = round(medians["plain"] / medians["python"], 3)
     return row
 
 
 def memory(source: Path, folder: Path) -> dict[str, Any]:
     """Return the peak of anonymous memory above start-up, and the bar."""
     before, numpy, torch, *_, peak = measured(TRIM, source, folder / "out.jsonl", watched=True)
+    *_, without = measured(PYTHON + TRIM, source, folder / "out.jsonl", watched=True)
     with source.open("rb") as stream:
         lines = sum(1 for _ in stream)
     return {
         "start_kb": int(before),
         "peak_kb": int(peak),
         "above_start_kb": int(peak) - int(before),
+        "python_above_start_kb": int(without) - int(before),
         "bar_kb": 15_000 + 64 * lines // 1000,
         "lines": lines,
         "loaded": {"numpy": numpy == "True", "torch": torch == "True"},
     }
+
+
+def short_lines(path: Path) -> Path:
+    """Write a session of many short lines, asked and answered in turn; return its path."""
+    common = {"isSidechain": False, "sessionId": "s", "timestamp": "2026-01-01T00:00:00.000Z"}
+    asked = {"type": "user", "message": {"role": "user", "content": "go on"}}
+    usage = {"input_tokens": 3, "output_tokens": 20}
+    text = [{"type": "text", "text": "done"}]
+    with path.open("w") as out:
+        for at in range(SHORT_LINES):
+            message = {"id": f"msg_{at:016x}", "role": "assistant", "content": text, "usage": usage}
+            said = {"type": "assistant", "message": message} if at % 2 else asked
+            parent = f"{at - 1:036x}" if at else None
+            line = {"parentUuid": parent, **common, **said, "uuid": f"{at:036x}"}
+            out.write(json.dumps(line, separators=(",", ":")) + "\n")
+    return path
 
 
 def reductions(folder: Path) -> dict[str, Any]:
@@ -148,6 +182,7 @@ def main() -> None:
             "commit": commit(),
             "speed": speed(given.large, given.runs, Path(name)),
             "memory": memory(given.large, Path(name)),
+            "memory_short_lines": memory(short_lines(Path(name) / "short.jsonl"), Path(name)),
         }
     if given.sessions:
         row["reduction"] = reductions(given.sessions)

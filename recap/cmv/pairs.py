@@ -31,9 +31,9 @@ class Pairs:
         self._flags = plan.index.flags
         self.makers = array("i", [ROOT]) * len(plan.links.tools)
         self._spared: set[int] = set()
+        self.has_orphans = False
         self.open_calls = self._pair_live()
         self._pair_others()
-        self.has_orphans = self._some_orphan()
 
     def makers_of(self, at: int) -> array[int]:
         """Return the node of the call for each result of a node, ROOT for an orphan."""
@@ -44,6 +44,12 @@ class Pairs:
         """Return True when one of a node's results answers a call."""
         makers = self.makers_of(at)
         return bool(makers) and max(makers) >= 0
+
+    def _pair(self, place: int, at: int, maker: int) -> None:
+        """Note the node of the call that a result of a node answers, ROOT for none."""
+        self.makers[place] = maker
+        if maker < 0 and not self._plan.state[at] & DROPPED:
+            self.has_orphans = True
 
     def has_orphan(self, at: int) -> bool:
         """Return True when a result of a node goes because it answers no call."""
@@ -67,40 +73,32 @@ class Pairs:
         pairs = zip(tools, self.makers_of(at), strict=True)
         return array("q", [tool for tool, maker in pairs if maker >= 0])
 
-    def _some_orphan(self) -> bool:
-        first, state = self._links.first_tool, self._plan.state
-        return any(
-            first[at] != first[at + 1]
-            and each & USER
-            and not state[at] & DROPPED
-            and min(self.makers_of(at)) < 0
-            for at, each in enumerate(self._flags)
-        )
-
     def _pair_live(self) -> int:
         waiting: dict[int, list[int]] = {}
         answered: dict[int, int] | None = None
-        first, flags = self._links.first_tool, self._flags
+        first, flags, tools = self._links.first_tool, self._flags, self._links.tools
+        makers = self.makers
         for order, at in enumerate(self._plan.chain.live):
-            if first[at] == first[at + 1]:
+            begin, end = first[at], first[at + 1]
+            if begin == end:
                 continue
-            tools = self._links.tools_of(at)
             if flags[at] & ASSISTANT:
-                for call in tools:
+                for call in tools[begin:end]:
                     waiting.setdefault(call, []).append(at)
                     if answered is not None:
                         answered[call] = at
                 continue
-            for place, call in enumerate(tools, first[at]):
-                makers = waiting.get(call)
-                if makers:
-                    self.makers[place] = makers.pop(0)
-                    if not makers:
+            for place in range(begin, end):
+                call = tools[place]
+                made = waiting.get(call)
+                if made:
+                    makers[place] = made.pop(0)
+                    if not made:
                         del waiting[call]
                     continue
                 if answered is None:
                     answered = self._calls_before(order)
-                self.makers[place] = answered.get(call, ROOT)
+                self._pair(place, at, answered.get(call, ROOT))
         return sum(map(len, waiting.values()))
 
     def _calls_before(self, order: int) -> dict[int, int]:
@@ -124,7 +122,7 @@ class Pairs:
             for place, call in enumerate(self._links.tools_of(at), self._links.first_tool[at]):
                 makers = made.get(call, [])
                 before = [maker for maker in makers[:1] if maker < at]
-                self.makers[place] = (before or makers or [ROOT])[-1]
+                self._pair(place, at, (before or makers or [ROOT])[-1])
 
     def _others(self, role: int) -> Iterator[int]:
         for at, flags in enumerate(self._flags):

@@ -98,13 +98,15 @@ class Plan:
         """Give kept nodes whose parent goes the first kept one above it."""
         new = self.new_parents = array("i", [UNKNOWN]) * len(self.state)
         self._above = array("i")
-        state = self.state
-        for at, parent in enumerate(self.parents.stated):
+        state, stated = self.state, self.parents.stated
+        for at, parent in enumerate(stated):
             if state[at] & DROPPED:
                 continue
             above = self._stated(at) if parent == GAP else parent
             if above >= 0 and state[above] & DROPPED:
-                new[at] = self._kept(above)
+                next_above = stated[above]
+                is_next = next_above >= 0 and not state[next_above] & DROPPED
+                new[at] = next_above if is_next else self._kept(above)
         self._above = array("i")
 
     def key_for(self, at: int, parent: int) -> int:
@@ -210,15 +212,13 @@ class Plan:
                 at = self.parents.find(key_of(uuid))
                 if at >= 0:
                     self.state[at] |= NAMED
-        flags, message = self.index.flags, self.links.message_of
+        flags, message, parents = self.index.flags, self.links.message_of, self.parents.parent
         first: dict[int, int] = {}
         for at in self.chain.live:
-            above = self.parents.parent[at]
-            is_fork = (
-                above >= 0 and flags[above] & THINKING and message(above) == message(at) != 0
-                and first.setdefault(above, at) != at
-            )  # fmt: skip
-            if is_fork:
+            above = parents[at]
+            if above < 0 or not flags[above] & THINKING:
+                continue
+            if message(above) == message(at) != 0 and first.setdefault(above, at) != at:
                 self.state[above] |= NAMED
 
     def _mark_window(self) -> None:
@@ -264,16 +264,17 @@ class Plan:
 
     def _drop_empty(self) -> None:
         """Drop the lines of which nothing is left."""
+        state, pairs = self.state, self.pairs
         for at, flags in enumerate(self.index.flags):
-            if flags & SOLID or not flags & (USER | ASSISTANT) or self.state[at] & DROPPED:
+            if flags & SOLID or not flags & (USER | ASSISTANT) or state[at] & DROPPED:
                 continue
             if flags & THINKING and not self.loses_thinking(at):
                 continue
-            if flags & RESULT and self.pairs.has_pair(at):
+            if flags & RESULT and pairs.has_pair(at):
                 continue
-            if self.state[at] & NAMED:
-                self.state[at] |= OPEN
-                self.pairs.spare(at)
+            if state[at] & NAMED:
+                state[at] |= OPEN
+                pairs.spare(at)
             else:
                 self._drop(at, "empty_lines_removed")
 

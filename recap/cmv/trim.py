@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 import stat
-import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO
@@ -23,7 +21,6 @@ from recap.cmv.report import COUNTS, TrimReport
 from recap.cmv.stubs import is_stub
 from recap.cmv.writing import Writer, Written
 from recap.errors import InputError, InvalidContextError, UsageError, shown_path
-from recap.transcript import claude_code
 from recap.transcript.sources import CHUNK_BYTES, ByteSource, open_source
 
 if TYPE_CHECKING:
@@ -137,6 +134,8 @@ def _prove_reading(source: Sized, stream: IO[bytes], options: TrimOptions) -> No
 
 def _conversation(source: Sized, options: TrimOptions) -> list[tuple[str, str, bytes]]:
     """Return texts and requests of the live context, in order, but for those that may change."""
+    from recap.transcript import claude_code
+
     kinds = ("text", "call") if options.requests == "keep" else ("text",)
     changing = "local" if options.stub_local_output else None
     has_stubs = options.strip_user_images  # they are texts among the person's own
@@ -194,6 +193,8 @@ def _check_out(source: Path, out: Path) -> int:
 def _target(out: Path | BinaryIO | None, mode: int) -> Iterator[IO[bytes]]:
     """Yield a temporary file; without an error it becomes ``out`` when it is left."""
     if not isinstance(out, Path):
+        import tempfile
+
         with tempfile.TemporaryFile() as stream:
             yield stream
             stream.seek(0)
@@ -205,7 +206,7 @@ def _target(out: Path | BinaryIO | None, mode: int) -> Iterator[IO[bytes]]:
         raise UsageError(f"{shown_path(out)} is a folder; name a file")
     if not target.parent.is_dir():
         raise UsageError(f"there is no folder {shown_path(target.parent)}; make it first")
-    temporary = target.with_name(f".recap-{secrets.token_hex(8)}")
+    temporary = target.with_name(f".recap-{os.urandom(8).hex()}")
     try:
         with open(
             temporary, "x+b", opener=lambda name, flags: os.open(name, flags, mode)

@@ -84,8 +84,10 @@ class _Walk:
         for at in self._replaced(boundary):
             self.side[at] = REPLACED
         self.order = self.walked  # there are no more walks
+        side, places = self.side, self.order
         for order, at in enumerate(live):
-            self.side[at], self.order[at] = LIVE, order
+            side[at] = LIVE
+            places[at] = order
         added = _Beside(self.parents, self.side, self.order).add()
         self._report_rest()
         replaced = array("i", (at for at, side in enumerate(self.side) if side == REPLACED))
@@ -119,22 +121,23 @@ class _Walk:
     def _up(self, at: int) -> tuple[array[int], int]:
         """Return the walk from a node to its root, in chain order, and the boundary it stops at."""
         path = array("i")
+        add = path.append
         self.walks = walk = self.walks + 1
         seen, compactions, parent = self.walked, self.links.compactions, self.parents.parent
-        stated = self.parents.stated
+        stated, has_folds = self.parents.stated, bool(self.by_anchor)
         below = at
         while at >= 0 and seen[at] != walk:
             seen[at] = walk
-            fold = self._fold_at(at, below) if self.by_anchor else None
+            fold = self._fold_at(at, below) if has_folds else None
             if fold and (at == fold.anchor or seen[fold.anchor] != walk):
                 at = self._through(fold, at, path)
-            path.append(at)
-            if at in compactions:
+            add(at)
+            if compactions and at in compactions:
                 path.reverse()
                 return path, at
-            if stated[at] == GAP:
-                self._report_gap(at)
             below, at = at, parent[at]
+            if stated[below] == GAP:
+                self._report_gap(below)
         path.reverse()
         return path, ROOT
 

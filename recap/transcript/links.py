@@ -270,12 +270,12 @@ class Parents:
 
     def _stated_after(self, before: array[int], new: Iterable[tuple[int, int]]) -> array[int]:
         """Return the parents that nodes name, of what they were before nodes went."""
-        gone, stated = self._gone, before[:]
-        for at, above in enumerate(before):
-            if gone[at]:
+        gone, stated, heirs = self._gone, before[:], self._heirs
+        for at, (is_gone, above) in enumerate(zip(gone, before, strict=True)):
+            if is_gone:
                 stated[at] = UNSTATED
             elif above >= 0 and gone[above]:
-                stated[at] = self._place_of(self.links.uuid[above], at) if self._heirs else GAP
+                stated[at] = self._place_of(self.links.uuid[above], at) if heirs else GAP
         for at, key in new:
             stated[at] = self._place_of(key, at)
         return stated
