@@ -212,6 +212,7 @@ class _Maker:
                 source,
                 stream,
                 replace(options, snapshot=self.snapshot.id[:STUB_ID_DIGITS]),
+                session_id=self.session,
                 importance=self.wish.importance,
                 target=self.wish.target,
             )
@@ -222,7 +223,9 @@ class _Maker:
         text, format = self.wish.orientation, self.format
         if format == CLAUDE_CODE:
             moves = self._moves()
-            lines = claude_lines(source, moves)
+            # A trim has written the session's id already: what moves nothing else is as it is to be.
+            is_moved = self.wish.trim is None or moves.project or moves.folder
+            lines = claude_lines(source, moves) if is_moved else chunks(source)
             if not text:
                 return lines
             line = orientation.claude_line(source, text, self.session, self.now)

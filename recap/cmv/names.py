@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from recap.errors import UsageError, shown
@@ -84,17 +85,11 @@ def _found(ref: str, rows: Sequence[SnapshotRow | BranchRow], what: str) -> Snap
 
 def short_ids(ids: Iterable[str]) -> dict[str, str]:
     """Return the shortest unique prefix of each id, of at least 8 digits."""
-    ordered = sorted(set(ids))
-    short = {}
-    for at, id in enumerate(ordered):
-        beside = ordered[max(at - 1, 0) : at] + ordered[at + 1 : at + 2]
-        common = max((_shared(id, other) for other in beside), default=0)
-        short[id] = id[: max(common + 1, LEAST_SHOWN)]
+    short: dict[str, str] = {}
+    left, digits = set(ids), LEAST_SHOWN
+    while left:
+        count = Counter(id[:digits] for id in left)
+        short |= {id: id[:digits] for id in left if count[id[:digits]] == 1}
+        left -= short.keys()
+        digits += 1
     return short
-
-
-def _shared(one: str, other: str) -> int:
-    at = 0
-    while at < min(len(one), len(other)) and one[at] == other[at]:
-        at += 1
-    return at

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 GRACE_SECONDS = 7 * 86400.0
 _BATCH = 2 << 20  # bytes that are stored in one transaction
+_THREADS = 2
+"""That compress, which lets other threads run; more would only wait for the one that reads."""
 
 
 class Chain(NamedTuple):
@@ -38,6 +41,14 @@ class Collected(NamedTuple):
 
     objects: int
     size: int
+
+
+class _Batch(NamedTuple):
+    """Pieces that are about to be stored: their names, and those that are being compressed."""
+
+    names: list[bytes]
+    pieces: list[bytes]
+    packed: dict[bytes, Future[objects.Packed]]
 
 
 class History:
@@ -59,36 +70,48 @@ class History:
         root: bytes | None = None
         whole = hashlib.sha256()
         lines = size = 0
-        for batch in _batches(cut([data] if isinstance(data, bytes) else data)):
-            for piece in batch:
-                whole.update(piece)
-                lines += piece.count(b"\n")
-                size += len(piece)
-            root = self._put_batch(root, batch)
-        assert root is not None  # even no bytes are one piece
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="recap-pack") as pool:
+            before: _Batch | None = None
+            for pieces in _batches(cut([data] if isinstance(data, bytes) else data)):
+                batch = self._begun(pool, pieces)
+                for piece in pieces:
+                    whole.update(piece)
+                    lines += piece.count(b"\n")
+                    size += len(piece)
+                if before is not None:
+                    root = self._put_batch(root, before)
+                before = batch
+            assert before is not None  # even no bytes are one piece
+            root = self._put_batch(root, before)
         return Chain(root, whole.digest(), size, lines)
 
-    def _put_batch(self, parent: bytes | None, batch: list[bytes]) -> bytes:
-        names = [hashlib.sha256(piece).digest() for piece in batch]
+    def _begun(self, pool: ThreadPoolExecutor, pieces: list[bytes]) -> _Batch:
+        """Name pieces, and begin to compress in other threads those that are not stored."""
+        names = [objects.name_of(piece) for piece in pieces]
         known = self._database.read(lambda c: objects.known(c, names))
         packed = {
-            name: objects.pack(piece)
-            for name, piece in zip(names, batch, strict=True)
+            name: pool.submit(objects.pack, name, piece)
+            for name, piece in zip(names, pieces, strict=True)
             if name not in known
         }
+        return _Batch(names, pieces, packed)
+
+    def _put_batch(self, parent: bytes | None, batch: _Batch) -> bytes:
         links = []
-        for name in names:
+        for name in batch.names:
             links.append(objects.link(parent, name))
             parent = links[-1].hash
+        packed = {name: each.result() for name, each in batch.packed.items()}
         now = self._clock()
 
         def put(connection: sqlite3.Connection) -> None:
-            for name, piece in zip(names, batch, strict=True):
+            for name, piece in zip(batch.names, batch.pieces, strict=True):
                 if not objects.touch(connection, name, now):
-                    objects.put(connection, packed.get(name) or objects.pack(piece), now)
+                    objects.put(connection, packed.get(name) or objects.pack(name, piece), now)
             objects.put_links(connection, links)
 
-        self._database.write(put)
+        # The transaction that names the chain is flushed, and these with it.
+        self._database.write(put, durable=False)
         return links[-1].hash
 
     def pieces(self, root: bytes) -> Iterator[bytes]:

@@ -25,7 +25,7 @@ PIECE_LIMIT = 8 << 20
 """Bytes of a piece; ``cutting`` makes none longer than 5 MiB."""
 
 _PLAIN, _ZLIB = 0, 1
-_LEVEL = 3  # twice the speed of level 6 for an eighth more bytes
+_LEVEL = 1  # a fifth less time than level 3 for a thirteenth more bytes, over real sessions
 
 
 class Packed(NamedTuple):
@@ -45,13 +45,16 @@ class Link(NamedTuple):
     object: bytes
 
 
-def pack(piece: bytes) -> Packed:
-    """Return the piece named and, where that makes it smaller, compressed."""
+def name_of(piece: bytes) -> bytes:
+    """Return what names a piece."""
+    return hashlib.sha256(piece).digest()
+
+
+def pack(name: bytes, piece: bytes) -> Packed:
+    """Return a piece under its name and, where that makes it smaller, compressed."""
     data = zlib.compress(piece, _LEVEL)
     codec = _ZLIB if len(data) < len(piece) else _PLAIN
-    return Packed(
-        hashlib.sha256(piece).digest(), len(piece), codec, data if codec == _ZLIB else piece
-    )
+    return Packed(name, len(piece), codec, data if codec == _ZLIB else piece)
 
 
 def unpack(packed: Packed) -> bytes:
@@ -66,7 +69,7 @@ def unpack(packed: Packed) -> bytes:
         piece = packed.data
         if packed.codec != _PLAIN:
             piece = zlib.decompressobj().decompress(packed.data, packed.size + 1)
-        if hashlib.sha256(piece).digest() == packed.hash:
+        if name_of(piece) == packed.hash:
             return piece
     except (zlib.error, TypeError) as err:  # SQLite keeps any type in any column
         raise _damaged(packed.hash) from err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from recap.errors import UsageError
@@ -290,15 +291,21 @@ def _snapshot(found: Sequence[Any]) -> SnapshotRow:
     if values["parent"] is not None:
         values["parent"] = to_text(values["parent"])
     check_seal(stored_seal, *values.values())
-    values["tags"] = tuple(json.loads(values["tags"]))
-    values["versions"] = tuple(json.loads(values["versions"]))
-    values["messages"] = tuple((name, count) for name, count in json.loads(values["messages"]))
+    lists = {name: _parsed(values[name]) for name in ("tags", "versions", "messages", "sides")}
+    values |= lists
+    values["messages"] = tuple((name, count) for name, count in lists["messages"])
     values["is_active"] = bool(values["is_active"])
     values["sides"] = tuple(
         SideFile(name=name, root=bytes.fromhex(root), sha256=bytes.fromhex(sha256), size=size)
-        for name, root, sha256, size in json.loads(values["sides"])
+        for name, root, sha256, size in lists["sides"]
     )
     return SnapshotRow(**values)
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str) -> tuple[Any, ...]:
+    """Return a list that was stored as JSON; snapshots of a session have most of them in common."""
+    return tuple(json.loads(text))
 
 
 def _branch_values(row: BranchRow) -> list[Value]:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -56,8 +58,7 @@ class Writers:
         assert begin == "begin"
         start = time.perf_counter()
         if kill_after is not None:
-            time.sleep(kill_after)
-            os.kill(int(child), signal.SIGKILL)
+            _kill(int(child), kill_after)
         said = self._process.stdout.readline().strip()
         seconds = time.perf_counter() - start
         if said == "end":
@@ -67,6 +68,17 @@ class Writers:
     def close(self) -> None:
         self._process.communicate(timeout=60)
         assert self._process.returncode == 0
+
+
+def _kill(process: int, after: float) -> None:
+    """Kill a process after a time; one that ended meanwhile, or another of its number, is left."""
+    with suppress(ProcessLookupError):
+        handle = os.pidfd_open(process)
+        try:
+            time.sleep(after)
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+        finally:
+            os.close(handle)
 
 
 @pytest.fixture
@@ -145,6 +157,8 @@ def _check(what: str, name: str, home: Path, session: Path) -> bool:
         if what == "snapshot" and name in rows:
             assert b"".join(store.history.read(rows[name])) == DATA
         made = {row.session: row for row in store.history.branches()}
+        for row in made.values():
+            delete(store.history, row)
     assert not list(home.rglob(".recap-*"))
     if what == "branch":
         _check_branches(session, {id: row.sha256 for id, row in made.items()})
@@ -167,6 +181,9 @@ def _check_branches(session: Path, made: dict[str, bytes]) -> None:
         assert len(list(path.with_suffix("").rglob("*.txt"))) == BESIDE
     folders = {path.name for path in session.parent.iterdir() if path.is_dir()}
     assert folders == {*files, session.stem}
+    for path in files.values():  # the next one is judged alone
+        path.unlink()
+        shutil.rmtree(path.with_suffix(""))
 
 
 def _check_restored(folder: Path) -> None:

@@ -114,7 +114,7 @@ def test_text_is_stored_compressed_and_noise_plain(store: Store) -> None:
 
 
 def test_a_packed_piece_is_never_inflated_beyond_its_size(history: History) -> None:
-    bomb = objects.pack(bytes(10_000_000))
+    bomb = objects.pack(objects.name_of(bytes(10_000_000)), bytes(10_000_000))
     with pytest.raises(StoreError, match="damaged"):
         objects.unpack(bomb._replace(size=10))
 
