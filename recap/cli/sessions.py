@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from recap.cmv.listing import Listed
 
 SCHEMA = "recap.sessions/1"
+TITLE_CHARS = 40
 
 
 @click.command("sessions", cls=Command, example="recap sessions --all --sort size")
@@ -34,7 +35,7 @@ def command(
     project: str | None, is_all: bool, agent: str, sort: Literal["date", "size", "messages"],
     state: State, as_json: bool,
 ) -> None:  # fmt: skip
-    """List the sessions of agents: id, project, messages, size, snapshots and branches of each."""
+    """List the sessions of agents: id, project, size, messages, snapshots, branches, title of each."""
     from recap.cmv.homes import real_folder
     from recap.cmv.listing import CACHE_NAME, Counts, Known, sessions
 
@@ -73,20 +74,29 @@ def _as_json(each: Listed) -> dict[str, object]:
         "messages": each.messages,
         "snapshots": each.snapshots,
         "branches": each.branches,
+        "title": each.title or None,
     }
+
+
+def shortened(title: str) -> str:
+    """Return a title as a cell has room for it, in one line."""
+    words = " ".join(title.split())
+    return words if len(words) <= TITLE_CHARS else words[: TITLE_CHARS - 3] + "..."
 
 
 def _table(listed: list[Listed]) -> Table:
     columns = (
         Column("id"), Column("agent", is_optional=True), Column("modified"),
         Column("size", "right"), Column("messages", "right"), Column("snapshots", "right"),
-        Column("branches", "right"), Column("project", is_flexible=True, is_path=True),
+        Column("branches", "right"), Column("title", is_optional=True),
+        Column("project", is_flexible=True, is_path=True),
     )  # fmt: skip
     rows = (
         Row(
             (
                 each.id, each.agent, local_time(each.modified), byte_size(each.size),
-                number(each.messages), number(each.snapshots), number(each.branches), each.project,
+                number(each.messages), number(each.snapshots), number(each.branches),
+                shortened(each.title), each.project,
             )
         )
         for each in listed

@@ -131,7 +131,7 @@ def _lost_parent(above: list[SnapshotRow], row: SnapshotRow | BranchRow) -> str:
 def _snapshot_lines(row: SnapshotRow) -> list[Element]:
     sides = [side for side in row.sides if not side.name.startswith(".recap/")]
     counts = ", ".join(f"{number(count)} {kind}" for kind, count in row.messages)
-    state = ", while its client held it" if row.is_active else ""
+    state = ", less than two minutes after its file was written to" if row.is_active else ""
     lines: list[Element] = [
         Line(f"snapshot   {row.name or '-'}", "strong"),
         f"id         {row.id}",

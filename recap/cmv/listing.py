@@ -16,6 +16,7 @@ import msgspec
 
 from recap.cmv.locations import HEAD_BYTES, LOCATIONS, session_files
 from recap.cmv.putting import put
+from recap.cmv.titles import title_of
 from recap.errors import RecapError
 from recap.transcript.lines import split_lines
 from recap.transcript.model import decode
@@ -52,6 +53,7 @@ class Listed:
         messages: Lines of it that hold messages.
         snapshots: How many snapshots of it are kept.
         branches: How many branches came of these.
+        title: What it is called, "" where it has no title.
     """
 
     id: str
@@ -63,6 +65,7 @@ class Listed:
     messages: int
     snapshots: int
     branches: int
+    title: str
 
 
 class Counts:
@@ -171,6 +174,7 @@ def _listed(
         messages=counts.of(found.path),
         snapshots=taken[id] + taken[str(found.path)],
         branches=made[id] + made[str(found.path)],
+        title=title_of(found.path) if found.agent == LOCATIONS[0].agent else "",
     )
 
 

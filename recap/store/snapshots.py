@@ -66,7 +66,7 @@ class SnapshotRow:
         lines: Its lines.
         messages: Count of messages by kind.
         parent: Id of the snapshot whose branch it was taken of; that one may have been deleted.
-        is_active: Whether it was taken while a client held the session.
+        is_active: Whether the session was written to shortly before: a client may have held it.
         graph_rev: Revision of the session's graph at that time; 0 for none.
         sides: The files beside the transcript.
     """

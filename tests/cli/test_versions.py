@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from recap.store import Store
+from recap.store.unfinished import Unfinished
 from tests.cmv.worlds import PROJECT, dumped, line, tool_steps
+from tests.store.factories import execute
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Cli, Result
@@ -332,3 +336,111 @@ def test_text_of_a_log_is_made_harmless(versions: Any, session: Path) -> None:
         result = versions(*words)
         assert result.status == 0
         assert "\x1b" not in result.out
+
+
+def test_a_session_is_listed_with_its_title(versions: Any, session: Path) -> None:
+    def title() -> object:
+        (one,) = versions("sessions", "--all", "--json").json()["sessions"]
+        return one["title"]
+
+    assert title() is None
+    for added, expected in (
+        ({"type": "summary", "summary": "another's", "leafUuid": "elsewhere"}, None),
+        ({"type": "summary", "summary": "of old clients", "leafUuid": "u2"}, "of old clients"),
+        ({"type": "ai-title", "aiTitle": "made up"}, "made up"),
+        ({"type": "custom-title", "customTitle": "mine", "sessionId": "s"}, "mine"),
+        ({"type": "ai-title", "aiTitle": "made up again"}, "mine"),
+        ({"type": "custom-title", "customTitle": "renamed"}, "renamed"),
+        ({"type": "custom-title", "customTitle": 7}, "renamed"),
+    ):
+        with session.open("ab") as stream:
+            stream.write(dumped([added]))
+        assert title() == expected
+    assert "renamed" in versions("sessions", "--all", COLUMNS="300").out
+
+
+def test_a_title_is_found_at_both_ends_of_a_long_session_and_not_in_its_text(
+    versions: Any, session: Path
+) -> None:
+    line_of_title = dumped([{"type": "ai-title", "aiTitle": "a title " * 40}])
+    quoted = dumped(tool_steps([line_of_title.decode() * 2, "x" * 200_000]))
+    for data in (line_of_title + quoted, quoted + line_of_title):
+        session.write_bytes(data)
+        (one,) = versions("sessions", "--all", "--json").json()["sessions"]
+        assert one["title"] == ("a title " * 40)[:200]
+    session.write_bytes(quoted)
+    (one,) = versions("sessions", "--all", "--json").json()["sessions"]
+    assert one["title"] is None
+
+
+def test_show_says_what_is_known_of_a_session_in_use(versions: Any, session: Path) -> None:
+    versions("snapshot", "lately", "--latest")
+    os.utime(session, (1_700_000_000, 1_700_000_000))
+    versions("snapshot", "long-ago", "--latest")
+    said = "less than two minutes after its file was written to"
+    assert said in versions("show", "lately").out
+    assert said not in versions("show", "long-ago").out
+
+
+def test_verify_proves_one_snapshot_or_branch(versions: Any, session: Path, tmp_path: Path) -> None:
+    versions("snapshot", "one", "--latest")
+    made = branch_of(versions("branch", "one", "-n", "b", "--json"))
+    versions("branch", "one", "-n", "c", "--no-trim", "-o", "c.jsonl")
+    assert "snapshot one is whole" in versions("verify", "one").out
+    for name, path in (("b", Path(made["path"])), ("c", tmp_path / "c.jsonl")):
+        assert versions("verify", name, "--json").json()["state"] == "as made"
+        with path.open("ab") as stream:
+            stream.write(dumped([line("user", 9, "more")]))
+        result = versions("verify", name)
+        assert (result.status, str(path) in result.out) == (0, True)
+        assert "its client went on with it" in result.out
+        path.unlink()
+        result = versions("verify", name)
+        assert (result.status, "has no file any more" in result.out) == (1, True)
+    execute_in(tmp_path / "store", "UPDATE objects SET bytes = zeroblob(length(bytes))")
+    result = versions("verify", "one", "--json")
+    assert (result.status, result.json()["state"]) == (1, "damaged")
+    assert "cannot be read whole" in versions("verify", "one").out
+    assert versions("verify", "nobody").status == 2
+    assert versions("verify", "one", "--repair").status == 2
+
+
+def test_what_a_killed_command_left_is_told_and_settled(
+    versions: Any, session: Path, tmp_path: Path
+) -> None:
+    """Every command that writes versions does it; verify finds it, and settles with --repair."""
+    versions("snapshot", "one", "--latest")
+    commands = (("branch", "one"), ("gc",), ("restore", "one", "--to"), ("trim", "--latest"))
+    for at, words in enumerate((("verify", "--repair"), *commands)):
+        for is_ready in (False, True):
+            target = tmp_path / f"left-{at}-{is_ready}.jsonl"
+            left_behind(tmp_path / "store", target, is_ready=is_ready)
+            found = versions("verify")
+            assert (found.status, found.out.startswith("unfinished: ")) == (1, True)
+            assert not target.exists()
+            out = (str(tmp_path / f"out-{at}-{is_ready}"),) if words[0] == "restore" else ()
+            result = versions(*words, *out)
+            assert result.status == 0, result
+            outcome = "completed" if is_ready else "undone"
+            assert f"{outcome} {target}, which an earlier command left unfinished" in result.err
+            assert target.exists() == is_ready
+            assert versions("verify").status == 0
+    left_behind(tmp_path / "store", tmp_path / "last.jsonl", is_ready=True)
+    (settled,) = versions("gc", "--json").json()["settled"]
+    assert settled == {"path": str(tmp_path / "last.jsonl"), "outcome": "completed"}
+    assert not list(tmp_path.glob(".recap-*"))
+
+
+def left_behind(folder: Path, target: Path, *, is_ready: bool) -> None:
+    """Leave what a process leaves that is killed while it makes a file."""
+    with Store.open(folder) as store:
+        note = Unfinished(id=f"{target.stem}", folder=str(target.parent), targets=(str(target),))
+        store.history.begin(note)
+        target.with_name(f".recap-{note.id}-0").write_bytes(b"whole")
+        if is_ready:
+            store.history.commit(note)
+
+
+def execute_in(folder: Path, statement: str) -> None:
+    with Store.open(folder) as store:
+        execute(store, statement)
