@@ -94,6 +94,7 @@ bool read_content(Json& json, Line& line) {
     if (json.peek() != '[') return false;
     line.content = Line::kBlocks;
     return json.array([&] {
+        if (line.blocks.size() == kMostBlocks) return false;
         line.blocks.emplace_back();
         return json.peek() == '{' && read_block(json, line.blocks.back());
     });
@@ -236,11 +237,10 @@ bool add_block(const Block& block, bool is_user, const Limits& limits, Held& hel
 }  // namespace
 
 bool held_in(const Line& line, bool is_user, const Limits& limits, Held& held) {
-    constexpr size_t most_blocks = 1000;  // their number stands in the flags
     held.flags = is_user ? kUser : kAssistant;
     held.cost = 0;
     held.tools.clear();
-    if (!line.has_message || line.blocks.size() > most_blocks) return false;
+    if (!line.has_message) return false;
     if (line.content == Line::kString) {
         held.flags += kText;
         if (!add_text({Name::kString, line.text}, is_user, limits, held)) return false;

@@ -44,6 +44,9 @@ struct Block {
     Text content_text;  // where the content is a string
 };
 
+// Of more blocks in a line the memory would be felt; and their number stands in the flags.
+constexpr size_t kMostBlocks = 1000;
+
 struct Line {
     Name type, uuid, parent, timestamp, version, subtype, owner;
     Member parent_member, session, usage, copy, attachment;

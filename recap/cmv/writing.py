@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from array import array
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from recap.cmv import native
+from recap.cmv.calls import Calls
 from recap.cmv.contents import (
     ASSISTANT,
     ATTACHMENT,
@@ -24,17 +23,19 @@ from recap.cmv.contents import (
     USAGE,
     USER,
 )  # fmt: skip
-from recap.cmv.index import HISTORY, LANE, NODE, NULL, QUEUE, STATE
+from recap.cmv.index import NODE
+from recap.cmv.native_writer import native_writer
 from recap.cmv.places import Finder
 from recap.cmv.plan import ACTIVE, DROPPED, SPARED, WINDOW
-from recap.cmv.records import ABSENT, FAILURES, Record, decode_record, loose_record, record_of
-from recap.cmv.results import images_in, stubbed_result, stubbed_text
+from recap.cmv.proofs import Proofs
+from recap.cmv.records import FAILURES, Record, decode_record, record_of
+from recap.cmv.results import images_in, stubbed_result
 from recap.cmv.scan import Wanted, scanned
-from recap.cmv.stubs import Call, about, harmless, restorable
+from recap.cmv.stubs import Call, restorable
 from recap.errors import InvalidContextError
 from recap.transcript.lines import BOM, line_runs
-from recap.transcript.links import NO_PARENT, UNKNOWN, key_of
-from recap.transcript.model import decode, encode
+from recap.transcript.links import UNKNOWN
+from recap.transcript.model import encode
 from recap.transcript.repair.patch import Edit
 
 if TYPE_CHECKING:
@@ -80,9 +81,10 @@ class Writer:
         self._flags, self._cost = plan.index.flags, plan.index.cost
         self._finder = Finder()
         self._names: dict[int, bytes] = {}
-        self._makers: dict[int, Record] = {}
+        self._calls = Calls(plan)
+        self._proofs = Proofs(plan)
         self._number = self._node_at = self._lines = 0
-        self._native = self._native_writer()
+        self._native = native_writer(plan, self.session, self._calls)
 
     def write(self, write: Callable[[bytes], object]) -> Written:
         """Write all lines.
@@ -141,40 +143,6 @@ class Writer:
             return ()
         self._lines += 1
         return line, b"\n"
-
-    def _native_writer(self) -> Any:
-        """Return the native writer of the plan, None where there is none."""
-        if native.lines is None:
-            return None
-        plan, links, parents = self.plan, self.links, self.plan.parents
-        planned = {
-            "fates": self.index.fates,
-            "state": self._state,
-            "flags": self._flags,
-            "cost": self._cost,
-            "new_parents": self._parents,
-            "stated": parents.stated,
-            "uuid": links.uuid,
-            "parent": links.parent,
-            "tools": links.tools,
-            "first_tool": links.first_tool,
-            "makers": plan.pairs.makers,
-            "boundary": plan.boundary,
-            "has_orphans": plan.pairs.has_orphans,
-            "session": self.session,
-            "node": NODE,
-            "kept_state": STATE,
-            "history": HISTORY,
-            "queue": QUEUE,
-            "null": NULL,
-            "unknown": UNKNOWN,
-        }
-        return native.lines.Writer(self.index.reading(), planned, self._stub_of, self._uuid_json)
-
-    def _stub_of(self, at: int, size: int) -> bytes | None:
-        """Return the stub of a node's one result, a text of so many bytes; None where it stays."""
-        call = self._call(self.plan.pairs.makers_of(at)[0], self.links.tools_of(at)[0])
-        return stubbed_text(self._cost[at], size, call, self.options)
 
     def _count_native(self) -> None:
         """Add what the native writer counted."""
@@ -270,10 +238,12 @@ class Writer:
             line = _replaced(line, _SESSION, self.session)
         if parent != UNKNOWN:
             line = _replaced(line, _PARENT, self._name(parent))
-        cost = self._proof(at, source, line, parent, stub)
+        cost = self._proofs.of(at, source, line, parent, stub)
         if isinstance(cost, str):
             return self._scanned(at, data, parent)
         self._count_cuts(flags, parent, stub, images)
+        if flags & ASSISTANT:
+            self._calls.hold(at, source, len(data))
         return line, cost
 
     def _without(self, line: bytes, key: bytes, value: msgspec.Raw) -> bytes:
@@ -304,17 +274,16 @@ class Writer:
             return line, b"", 0
         images = 0
         if line.startswith(b'"', start) and not line.startswith(STUBBED, start):
-            stub = self._stub_of(at, size)
+            stub = self._calls.stub_of(at, size)
             if stub is None:
                 return line, None, 0
         else:
-            call = self._call(self.plan.pairs.makers_of(at)[0], self.links.tools_of(at)[0])
-            stub, images = _list_stub(line[start:end], call, self.options)
+            stub, images = _list_stub(line[start:end], self._calls.answered_by(at), self.options)
         return line[:start] + stub + line[end:], stub, images
 
     def _scanned(self, at: int, data: bytes, parent: int) -> tuple[bytes, int]:
         """Return a line edited by an exact scan and proved, and its characters that are sent."""
-        new_parent = None if parent == UNKNOWN else self._uuid_json(parent)
+        new_parent = None if parent == UNKNOWN else self._calls.uuid_json(parent)
         source = None
         try:
             source, read = record_of(data)
@@ -322,7 +291,7 @@ class Writer:
         except ValueError:
             edits, counts = [], Counter()
         line = splice(data, edits)
-        cost = self._proof(at, source, line, parent) if source else "it cannot be read any more"
+        cost = self._proofs.of(at, source, line, parent) if source else "it cannot be read any more"
         if isinstance(cost, str):
             raise InvalidContextError(
                 f"line {self.links.line[at]:,} would not be what it has to be: {cost}; nothing was "
@@ -339,12 +308,12 @@ class Writer:
         calls: list[Call | None] | None = None
         if flags & RESULT and not self.plan.pairs.is_spared(at):
             pairs = zip(self.plan.pairs.makers_of(at), self.links.tools_of(at), strict=True)
-            calls = [self._call(maker, tool) if maker >= 0 else None for maker, tool in pairs]
+            calls = [self._calls.call(maker, tool) if maker >= 0 else None for maker, tool in pairs]
         role = "user" if flags & USER else "assistant" if flags & ASSISTANT else ""
         return Wanted(
             self.options,
             "attachment" if flags & ATTACHMENT else role,
-            restorable(self._uuid(at)),
+            restorable(self._calls.uuid(at)),
             parent,
             self.session,
             loses_copy=bool(flags & COPY),
@@ -354,91 +323,9 @@ class Writer:
             stubs=not state & SPARED,
         )
 
-    def _record(self, at: int) -> Record:
-        record, _ = record_of(self.index.line_at(at))
-        assert record is not None
-        return record
-
-    def _uuid(self, at: int) -> str:
-        return self._record(at).uuid or ""
-
-    def _uuid_json(self, at: int) -> bytes:
-        return encode(self._uuid(at)) if at >= 0 else b"null"
-
     def _name(self, at: int) -> bytes:
         """Return the id of a node as JSON, as a line that followed it spelled it if one just went."""
-        return self._names.get(at) or self._uuid_json(at)
-
-    def _call(self, at: int, key: int) -> Call:
-        """Return the call with this key that a node makes."""
-        message = (self._makers.get(at) or self._record(at)).message
-        content = message.content if message is not None else None
-        for block in content if isinstance(content, list) else ():
-            if block.type == "tool_use" and block.id and key_of(block.id) == key:
-                arguments = decode(bytes(block.input)) if block.input is not ABSENT else None
-                return Call(harmless(block.name or ""), about(arguments), restorable(block.id))
-        return Call("", "", "unknown")
-
-    def _proof(
-        self, at: int, source: Record, line: bytes, parent: int, stub: bytes | None = None
-    ) -> int | str:
-        """Return the characters of a changed line that are sent, or what is wrong with it."""
-        record = _record_or_none(line)
-        if record is None:
-            return "it cannot be read any more"
-        if not self._has_links(at, source, record, parent):
-            return "its links changed"
-        flags, message = self._flags[at], record.message
-        if not flags & (USER | ASSISTANT):
-            return 0
-        if message is None or message.usage is not ABSENT or record.usage is not ABSENT:
-            return "usage is left"
-        if flags & COPY and record.toolUseResult is not ABSENT:
-            return "the copy of a result is left"
-        reader = self.index.reader
-        if flags & (RESULT | BLOCKS | NULLS) or not reader.is_verbatim:
-            return self._proof_of_blocks(at, source, record, stub)
-        if reader.words(record) != reader.words(source):
-            return "its texts or calls changed"
-        if len(line) < _SMALL:
-            self._hold(at, record)
-        return self._cost[at]
-
-    def _hold(self, at: int, record: Record) -> None:
-        """Hold a record that makes calls: their results follow soon."""
-        if self.links.first_tool[at] != self.links.first_tool[at + 1]:
-            if len(self._makers) >= _HELD:
-                self._makers.clear()
-            self._makers[at] = record
-
-    def _proof_of_blocks(
-        self, at: int, source: Record, record: Record, stub: bytes | None
-    ) -> int | str:
-        """Go on with the proof of a line whose blocks may change."""
-        reader = self.index.reader
-        now, cost, said, tools = reader.message(record)
-        if said != reader.words(source):
-            return "its texts or calls changed"
-        if array("q", tools) != self.plan.pairs.kept_tools(at) or now & NULLS:
-            return "its blocks changed"
-        if stub is not None and bytes(record.message.content[0].content) != stub:  # type: ignore[union-attr,index]  # one result, by its tools
-            return "its result is no stub"
-        return cost if cost <= self.index.cost[at] else "it grew"
-
-    def _has_links(self, at: int, source: Record, record: Record, parent: int) -> bool:
-        """Return True when a changed line is the same link, and follows what it has to follow."""
-        links = self.links
-        side = LANE if (record.isSidechain is True) != self.index.of_side_chains else 0
-        stated, uuid = record.parentUuid, record.uuid
-        message, before = record.message, source.message
-        above = NO_PARENT if stated is None else hash(stated) ^ side if stated else 0
-        wanted = links.parent[at] if parent == UNKNOWN else self.plan.key_for(at, parent)
-        return (
-            above == wanted
-            and (hash(uuid) ^ side if uuid else 0) == links.uuid[at]
-            and record.sourceToolAssistantUUID == source.sourceToolAssistantUUID
-            and (message.id if message else None) == (before.id if before else None)
-        )
+        return self._names.get(at) or self._calls.uuid_json(at)
 
 
 def _list_stub(raw: bytes, call: Call, options: TrimOptions) -> tuple[bytes, int]:
@@ -457,17 +344,6 @@ def _replaced(line: bytes, pattern: re.Pattern[bytes], value: bytes) -> bytes:
         return b""
     start, end = found.span(1)
     return line[:start] + value + line[end:]
-
-
-def _record_or_none(line: bytes) -> Record | None:
-    try:
-        return decode_record(line)
-    except FAILURES:
-        pass
-    try:
-        return loose_record(line)[0]
-    except ValueError:
-        return None
 
 
 def splice(data: bytes, edits: Sequence[tuple[int, int, bytes]]) -> bytes:
@@ -489,7 +365,4 @@ _HEAD = 200
 """Bytes of a line among which clients write its parent."""
 
 _HELD = 64
-"""Parents of lines left out whose names are held, and calls that are to be answered."""
-
-_SMALL = 1 << 13
-"""Bytes of a line up to which it may be held."""
+"""Parents of lines left out whose names are held."""

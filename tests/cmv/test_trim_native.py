@@ -147,3 +147,14 @@ def test_strict_json_is_taken(value: bytes):
     line = b'{"type":"note","x":' + value + b"}"
     known = native.lines.Reading(Index(ByteSource(b""), EAGER).reading())
     assert native.lines.read(line, 0, len(line), known, 1, 0, 0, False)[0] == len(line) + 1
+
+
+def test_a_line_of_many_blocks_is_left_to_python():
+    many = agent("m", "u", *[said("x")] * 1001)
+    lines = log(user("u", None, "do"), many, done("m"))[:-1]
+    index = Index(ByteSource(lines), EAGER)
+    known = native.lines.Reading(index.reading())
+    assert (
+        native.lines.read(lines, 0, len(lines), known, 1, 0, 0, False)[0] == lines.index(b"\n") + 1
+    )
+    assert trimmed(lines) == in_python(lambda: trimmed(lines))
