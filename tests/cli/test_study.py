@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -156,6 +158,17 @@ def test_a_half_without_sessions_is_said(cli: Cli, tmp_path: Path) -> None:
     result = cli("study", "reuse", "--sessions", str(folder), "--half", other)
     assert result.status == 1
     assert f"of the {other} half" in result.err
+
+
+def test_help_loads_neither_numpy_nor_the_study(cli: Cli) -> None:
+    code = (
+        "import sys\nfrom recap.cli import run\nrun(['study', 'reuse', '--help'])\n"
+        "sys.exit(sum(m in sys.modules for m in ('numpy', 'rich', 'recap.study')))"
+    )
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode
+        == 0
+    )
 
 
 def test_methods_are_listed_with_what_is_missing(cli: Cli) -> None:

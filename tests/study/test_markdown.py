@@ -1,0 +1,93 @@
+"""Tables for documents: whole rows, the numbers of the results, text that cannot break a table."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from recap.config import Settings
+from recap.study import markdown
+from recap.study.catalogue import methods_of
+from recap.study.evaluate import ORACLES
+from recap.study.runs import Plan, Study, run
+from recap.study.summary import results_of
+from recap.study.words import difference
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from recap.study.results import Results
+
+METHODS = ("coverage", "coverage:expansion=0", "paper", "recency")
+
+
+@pytest.fixture(scope="module")
+def results(files: Mapping[str, Path]) -> Results:
+    study: Study = run(files, Plan(METHODS, ("0.1", "0.3"), Settings()))
+    return results_of(study, {"python": "3.0", "cores": "2"})
+
+
+def rows(table: str) -> list[list[str]]:
+    """Return the cells of the rows of a table, its head first, without the rule below it."""
+    lines = [line for line in table.splitlines() if line.startswith("|")]
+    cells = [[cell.strip() for cell in line[2:-2].split(" | ")] for line in lines]
+    assert len({len(row) for row in cells}) == 1, table
+    return [cells[0], *cells[2:]]
+
+
+def test_every_method_has_a_row_with_its_numbers(results: Results) -> None:
+    head, *found = rows(markdown.quality(results, "test", "0.1", ("id_exec", "line_exec")))
+    assert len(head) == 7
+    assert [row[0].strip("`") for row in found] == [*METHODS, *ORACLES.values()]
+    for row in found:
+        cell = results.cell("test", "0.1", row[0].strip("`"))
+        assert cell is not None
+        assert row[2] == difference(cell.scores["id_exec"].difference)
+
+
+def test_the_headline_shows_both_halves_and_what_was_spent(results: Results) -> None:
+    head, *found = rows(markdown.headline(results))
+    assert head[:3] == ["policy", "half", "of budget"]
+    names = [row[0].strip("`") for row in found]
+    assert names[::2] == ["recency", "paper", "coverage:expansion=0", "coverage", "oracle-id-exec"]
+    assert [row[1] for row in found] == ["test", "dev"] * 5
+    assert all(method.name in names for method in methods_of(METHODS))
+
+
+def test_every_retention_has_a_column(results: Results) -> None:
+    head, *found = rows(markdown.budgets(results, "dev", "line_exec"))
+    assert head == ["method", "10 %", "30 %"]
+    assert "`recency`" not in [row[0] for row in found]
+
+
+def test_costs_and_the_papers_figures_stand_apart(results: Results) -> None:
+    assert len(rows(markdown.costs(results, "test", "0.1"))) == 1 + len(METHODS) + len(ORACLES)
+    head, *found = rows(markdown.papers(results))
+    assert head[-1] == "ReCAP (theirs)"
+    assert [row[-1] for row in found] == [".68", ".71", "70 %", "19 KB"]
+    assert "2 cores" in markdown.provenance(results)
+
+
+def test_variants_are_read_as_they_were_written(tmp_path: Path) -> None:
+    path = tmp_path / "variants.json"
+    path.write_text("{}")
+    assert markdown.variants(path) == "Nothing is listed yet."
+    listed = [
+        {
+            "variant": "a;b",
+            "half": "dev",
+            "what": "one | two\nthree",
+            "id_exec": [0.01, -0.02, 0.03],
+        },
+        {"what": "outside", "id_exec": [0.026], "line_exec": -0.0101, "of_budget": 1.2},
+    ]
+    path.write_text(json.dumps({"where_reuse": {"python": "3"}, "reuse": listed}))
+    head, *found = rows(markdown.variants(path))
+    assert head == ["what", "variant", "half", "id_exec", "line_exec", "of_budget"]
+    assert found == [
+        [r"one \| two three", "a;b", "dev", "+0.010 [-0.020, +0.030]", "-", "-"],
+        ["outside", "-", "-", "+0.026", "-0.010", "120 %"],
+    ]
