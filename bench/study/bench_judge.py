@@ -12,27 +12,17 @@ import argparse
 import os
 import time
 from concurrent.futures import ProcessPoolExecutor
-from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from bench.measured import keep, where
 from recap.config import Settings
-from recap.study.judge import Judge
-from recap.study.judging import judged
+from recap.study.judging import judge_of, judged
 from recap.study.transitions import is_test, session_files
 
 METHODS = ("none", "random", "recency", "paper", "coverage", "oracle-id-exec", "full")
 RESULTS = Path(__file__).parents[1] / "results"
-
-
-@lru_cache(maxsize=1)
-def judge(folder: str, cache: str) -> Judge:
-    import torch
-
-    torch.set_num_threads(1)
-    return Judge(Path(folder), Path(cache) if cache else None)
 
 
 def rows(path: Path, methods: tuple[str, ...], folder: str, cache: str) -> list[dict[str, Any]]:
@@ -41,7 +31,7 @@ def rows(path: Path, methods: tuple[str, ...], folder: str, cache: str) -> list[
 
     settings = Settings(retention="0.1")
     try:
-        return [row._asdict() for row in judged(path, methods, settings, judge(folder, cache))]
+        return [row._asdict() for row in judged(path, methods, settings, judge_of(folder, cache))]
     except RecapError as err:
         print(f"{path.name}: {err}", flush=True)
         return []

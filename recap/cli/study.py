@@ -93,6 +93,8 @@ def methods_command(as_json: bool) -> None:
 )  # fmt: skip
 @click.option("--html", "html_file", metavar="FILE", help="Write a page with plots.")
 @click.option("--rows", "rows_file", metavar="FILE", help="Write every row, as JSON Lines.")
+@click.option("--judge", metavar="MODEL", help="Folder of a causal model that judges contexts.")
+@click.option("--judge-cache", metavar="DIR", help="Folder of its verdicts, to go on with a run.")
 @settings_options
 def reuse_command(
     places: tuple[str, ...],
@@ -115,6 +117,9 @@ def reuse_command(
 
     `recap study methods` lists what --policies takes. NAME:KEY=VALUE;KEY=VALUE is a recipe with
     settings of its own, or a foreign method with options.
+
+    --judge asks a local model how well it foresees what the agent wrote next, given each context:
+    the extra proxy is needed, and seconds for each; `recap proxy install --full` brings a model.
     """
     from recap.study.catalogue import chosen
     from recap.study.runs import Plan, run
@@ -122,7 +127,10 @@ def reuse_command(
 
     settings = _settings(overrides)
     names = chosen([name.strip() for name in policies.split(",") if name.strip()])
-    plan = Plan(names, _retentions(retention), settings, half)
+    judge, cache = files.pop("judge") or "", files.pop("judge_cache") or ""
+    if judge:
+        _demand_judge(judge, settings)
+    plan = Plan(names, _retentions(retention), settings, half, judge, cache)
     sessions = _sessions(places)
     outputs = {name: Path(file) for name, file in files.items() if file and file != STDOUT}
     for target in outputs.values():
@@ -145,6 +153,21 @@ def reuse_command(
         return
     say(*told(results))
     say(*(f"written to {safe(str(target))}" for target in outputs.values()))
+
+
+def _demand_judge(folder: str, settings: Settings) -> None:
+    """Say what is missing for the judge before the work begins."""
+    from importlib.util import find_spec
+
+    if settings.observer != "reuse":
+        raise UsageError("--judge goes with --observer reuse: leave one of them out")
+    if not (Path(folder) / "config.json").is_file():
+        raise InputError(
+            f"{shown_path(folder)} holds no model: give the folder that "
+            "`recap proxy install --full` names, or another causal model's"
+        )
+    if find_spec("transformers") is None or find_spec("torch") is None:
+        raise UsageError('--judge needs the extra proxy: pip install "recap-context[proxy]"')
 
 
 def _where() -> dict[str, str]:

@@ -13,17 +13,17 @@ beside the protected blocks, and is small enough that the window holds it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from recap.errors import CaptureError
-from recap.transcript.model import digest
+from recap.baselines.causal import causal_model, causal_tokenizer
+from recap.errors import MethodError
+from recap.study.verdicts import Verdict, Verdicts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from recap.baselines.method import Context, Task
+    from recap.baselines.method import Context, Piece, Task
     from recap.transcript.model import Part
 
 PIECE_CHARS = 600
@@ -50,23 +50,6 @@ class Prompt(NamedTuple):
     target: str
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What the judge says of one context.
-
-    Attributes:
-        nll: Mean negative log-likelihood of a token of the target, nats, >= 0.
-        tokens: Tokens of the target.
-        context_tokens: Tokens of the context that were read.
-        clipped_tokens: Tokens of the context that the window did not hold.
-    """
-
-    nll: float
-    tokens: int
-    context_tokens: int
-    clipped_tokens: int
-
-
 def is_judged(task: Task) -> bool:
     """Return True where the budget leaves a choice and the window holds it."""
     return task.free_chars > 0 and task.budget_chars <= MOST_BUDGET_CHARS
@@ -86,16 +69,27 @@ def target_of(acts: Sequence[Part]) -> str:
     return "\n".join(pieces)
 
 
+def shown(piece: Piece) -> str:
+    """Return a piece of a context as the judge reads it."""
+    return f"{piece.role}: {piece.text}\n\n"
+
+
+def strict(text: str) -> str:
+    """Return a text without lone surrogates, which no tokenizer takes."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
 def prompt_of(context: Context, task: Task, acts: Sequence[Part]) -> Prompt:
     """Return what is put before the judge for a context."""
-    shown = "".join(f"{piece.role}: {piece.text}\n\n" for piece in context.pieces)
-    return Prompt(shown, f"user: {task.request[-REQUEST_CHARS:]}\n\nassistant: ", target_of(acts))
+    history = "".join(map(shown, context.pieces))
+    return Prompt(history, f"user: {task.request[-REQUEST_CHARS:]}\n\nassistant: ", target_of(acts))
 
 
 class Judge:
     """A causal language model in a folder, read by transformers; nothing is fetched.
 
     Attributes:
+        folder: Where it lies.
         name: Name of the folder.
         window: Tokens it reads at once.
     """
@@ -105,55 +99,64 @@ class Judge:
 
         Args:
             folder: Model with its tokenizer.
-            cache: Folder of verdicts given before, so that a run can be gone on with.
+            cache: Folder of verdicts given before, so that a run can be gone on with; of one model.
 
         Raises:
-            CaptureError: transformers cannot read the folder.
+            MethodError: transformers cannot read the folder.
+            UsageError: The verdicts are another model's.
         """
         import torch
-        from transformers import AutoModelForCausalLM, AutoTokenizer
 
-        loader: Any = AutoModelForCausalLM
-        try:
-            self._tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-            self._model: Any = loader.from_pretrained(
-                folder, local_files_only=True, dtype=torch.bfloat16
-            ).eval()
-        except (OSError, ValueError, RuntimeError) as err:
-            raise CaptureError(
-                "no-model", f"{folder} holds no causal model for transformers: {err}"[:300]
-            ) from err
+        self._model = causal_model(folder, torch.bfloat16)
+        self._tokenizer = causal_tokenizer(folder)
+        self.folder = folder
         self.name = folder.name
         self.window = int(getattr(self._model.config, "max_position_embeddings", 4096))
-        self._cache = cache
+        self._verdicts = None if cache is None else Verdicts(cache, folder)
 
     def verdict(self, prompt: Prompt) -> Verdict:
-        """Return what the model says; the same for the same texts."""
-        stored = None if self._cache is None else self._cache / digest(self.name, *prompt).hex()
-        if stored is not None and stored.exists():
-            nll, *counts = stored.read_text(encoding="ascii").split()
-            return Verdict(float(nll), *map(int, counts))
-        verdict = self._verdict(prompt)
-        if stored is not None:
-            stored.parent.mkdir(parents=True, exist_ok=True)
-            partly = stored.with_suffix(".part")
-            numbers = (verdict.tokens, verdict.context_tokens, verdict.clipped_tokens)
-            partly.write_text(" ".join(map(str, (repr(verdict.nll), *numbers))), encoding="ascii")
-            partly.replace(stored)
+        """Return what the model says; the same for the same texts.
+
+        Raises:
+            MethodError: Not even request and target fit the window.
+        """
+        return self.remembered((self.name, *prompt), lambda: self._verdict(prompt))
+
+    def remembered(self, key: tuple[str, ...], ask: Callable[[], Verdict]) -> Verdict:
+        """Return what is stored under a key, else what is asked for and then stored."""
+        if self._verdicts is None:
+            return ask()
+        verdict = self._verdicts.get(*key)
+        if verdict is None:
+            verdict = ask()
+            self._verdicts.put(verdict, *key)
         return verdict
 
     def fits(self, prompt: Prompt) -> bool:
         """Return True when the window holds all of it."""
         return sum(len(self._ids(text)) for text in prompt) <= self.window
 
+    def tokens(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """Return a text's tokens, and from where to where in ``strict(text)`` each reaches."""
+        told = self._tokenizer(
+            strict(text), add_special_tokens=False, return_offsets_mapping=True, verbose=False
+        )
+        return told["input_ids"], told["offset_mapping"]
+
     def _ids(self, text: str) -> list[int]:
-        return list(self._tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
+        return list(
+            self._tokenizer(strict(text), add_special_tokens=False, verbose=False)["input_ids"]
+        )
 
     def _verdict(self, prompt: Prompt) -> Verdict:
         import torch
 
         context, request, target = map(self._ids, prompt)
-        room = max(self.window - len(request) - len(target), 0)
+        room = self.window - len(request) - len(target)
+        if room < 0:
+            raise MethodError(
+                f"request and turn are {self.window - room} tokens; {self.name} reads {self.window}"
+            )
         clipped = max(len(context) - room, 0)
         ids = torch.tensor([[*context[clipped:], *request, *target]])
         count = len(target)

@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from recap.baselines.method import Context, of_blocks
 from recap.study.catalogue import methods_of
 from recap.study.evaluate import ORACLES, needs_of, task_of
-from recap.study.judge import is_judged, prompt_of
+from recap.study.judge import Judge, is_judged, prompt_of
 from recap.study.methods import greedy_oracle
 from recap.study.transitions import Reader, transitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from recap.baselines.method import Task
     from recap.config import Settings
-    from recap.study.judge import Judge
+    from recap.study.verdicts import Verdict
     from recap.study.transitions import Transition
 
-NONE, FULL = "none", "full"
-"""No history at all, not even what is protected; and all of it, where the window holds it."""
+NONE = "none"
+"""No history at all, not even what is protected."""
+
+FULL = frozenset(("full", "full-history"))
+"""All of it, judged where the window holds it."""
+
+KV_EVICTION = "kv-eviction"
+"""All of it is read, a share of its keys kept, where the window holds it: see ``forgetting``."""
+
+
+@lru_cache(maxsize=1)
+def judge_of(folder: str, cache: str) -> Judge:
+    """Return the judge of a folder, loaded once a process, on one thread."""
+    import torch
+
+    torch.set_num_threads(1)
+    return Judge(Path(folder), Path(cache) if cache else None)
 
 
 class Judged(NamedTuple):
@@ -55,7 +71,7 @@ def judged(
 
     Args:
         path: The session.
-        methods: Names of ``catalogue``, of an oracle, ``none`` or ``full``.
+        methods: Names of ``catalogue``, of an oracle, ``none``, ``full`` or ``kv-eviction``.
         settings: Coefficients, and the retention.
         judge: The model.
 
@@ -70,10 +86,9 @@ def judged(
             continue
         for name in methods:
             context = _context(name, task, transition, reader)
-            prompt = prompt_of(context, task, transition.acts)
-            if not prompt.target or (name == FULL and not judge.fits(prompt)):
+            verdict = _verdict(name, context, task, transition, judge)
+            if verdict is None:
                 continue
-            verdict = judge.verdict(prompt)
             yield Judged(
                 transition.session,
                 transition.known.moment.turn_key,
@@ -88,10 +103,26 @@ def judged(
             )
 
 
+def _verdict(
+    name: str, context: Context, task: Task, transition: Transition, judge: Judge
+) -> Verdict | None:
+    """Return what the judge says, None where it is not asked."""
+    prompt = prompt_of(context, task, transition.acts)
+    if not prompt.target or not judge.fits(prompt._replace(context="")):
+        return None
+    if name == KV_EVICTION:
+        from recap.study.forgetting import forgotten
+
+        return forgotten(judge, task, transition.acts)
+    if name in FULL and not judge.fits(prompt):
+        return None
+    return judge.verdict(prompt)
+
+
 def _context(name: str, task: Task, transition: Transition, reader: Reader) -> Context:
     if name == NONE:
         return Context((), frozenset(), 0)
-    if name == FULL:
+    if name in FULL or name == KV_EVICTION:  # which reads all of it
         return of_blocks(task, range(len(task.table)))
     metric = {oracle: metric for metric, oracle in ORACLES.items()}.get(name)
     if metric is None:

@@ -46,12 +46,16 @@ class Plan:
         retentions: Shares of the history to keep, as text.
         settings: Coefficients of the recipes, and the observer.
         half: Sessions that are run.
+        judge: Folder of a model that judges contexts; "" for none.
+        judge_cache: Folder of its verdicts, "" for none.
     """
 
     methods: tuple[str, ...]
     retentions: tuple[str, ...]
     settings: Settings
     half: Half = "all"
+    judge: str = ""
+    judge_cache: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +217,24 @@ def _run(task: tuple[Found, Plan]) -> SessionRun:
     """Return the rows of a session."""
     found, plan = task
     methods = methods_of(plan.methods)
-    rows = evaluate(found.path, methods, plan.retentions, plan.settings)
+    rows = list(evaluate(found.path, methods, plan.retentions, plan.settings))
+    if plan.judge and rows:
+        rows = _judged(rows, found.path, plan)
     return SessionRun(found.name, found.half, tuple(replace(r, session=found.name) for r in rows))
+
+
+def _judged(rows: Sequence[Row], path: Path, plan: Plan) -> list[Row]:
+    """Return the rows with what the judge says of them, where it does."""
+    from recap.study.judging import judge_of, judged
+
+    judge = judge_of(plan.judge, plan.judge_cache)
+    names = tuple(dict.fromkeys(row.method for row in rows))
+    said: dict[tuple[str, int, str], float] = {}
+    for retention in plan.retentions:
+        settings = replace(plan.settings, retention=retention)
+        for each in judged(path, names, settings, judge):
+            said[retention, each.turn, each.method] = each.nll
+    return [replace(r, judge=said.get((r.retention, r.turn, r.method))) for r in rows]
 
 
 def _progress(done: int, total: int, seconds: float) -> str:
