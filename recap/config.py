@@ -142,6 +142,10 @@ class Settings:
         "0.2", "share above the budget that support edges may use (ours)", symbol="delta",
         bounds=Bounds(0, 10),
     )  # fmt: skip
+    edge_share: float = _setting(
+        0.5, "share of that room which the strongest edges fill before the gain, coverage (ours)",
+        bounds=Bounds(0, 1),
+    )  # fmt: skip
     edge_threshold: float = _setting(
         0.05, "mass above which a block supports a later one", symbol="theta", bounds=Bounds(0, 1)
     )

@@ -30,6 +30,8 @@ class Recipe:
         terms: What of the request's text counts: identifiers alone, or its plain words as well.
         uses_graph: False: importance, marks and edges of the graph are not looked at.
         expands: Support edges of what was kept pull in predecessors, up to (1 + delta) B.
+        expands_by_gain: Those that would add most by the packer's score fill what the setting
+            ``edge_share`` leaves of that room, else all of it goes by the edges' mass.
         caps_edits: The latest edit of a file is protected only up to the setting ``edit_cap``.
         markers: Omission markers may stand where blocks were left out.
     """
@@ -41,6 +43,7 @@ class Recipe:
     terms: Callable[[str], frozenset[str]] = request_terms
     uses_graph: bool = False
     expands: bool = False
+    expands_by_gain: bool = False
     caps_edits: bool = True
     markers: bool = True
 
@@ -56,6 +59,7 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
                 pack=pack_coverage,
                 uses_graph=True,
                 expands=True,
+                expands_by_gain=True,
             ),
             Recipe(
                 "paper",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from math import floor
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,6 @@ from recap.select.score import Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from fractions import Fraction
 
     from recap.blocks.segment import BlockKind
     from recap.blocks.table import BlockTable, BoolArray, FloatArray, IntArray
@@ -241,7 +241,10 @@ def _selected(recipe: Recipe, evidence: Evidence, rule: npt.NDArray[np.int8]) ->
     pulled_by = np.full(len(table), -1, np.int32)
     edge_mass = np.zeros(len(table))
     if recipe.expands:
-        grown = expand(evidence.graph, rule >= FIRST_KEPT, table.cost_chars, limit - core)
+        room = limit - core
+        gain = score if recipe.expands_by_gain else None
+        by_edges = floor(Fraction(str(settings.edge_share)) * max(room, 0))
+        grown = expand(evidence.graph, rule >= FIRST_KEPT, table.cost_chars, room, gain, by_edges)
         rule[grown.passed] = CODE["did-not-fit"]
         rule[grown.stale] = CODE["stale"]
         rule[grown.added] = CODE["expanded"]

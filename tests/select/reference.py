@@ -41,6 +41,8 @@ class Plain:
         self.asked = read(case.request.text)
         self.rules = ["dropped"] * self.n
         self.pulled_by: dict[int, int] = {}
+        self.adds: dict[int, float] = {}
+        self.unfit: set[int] = set()
         self._read_graph()
 
     def _read_graph(self) -> None:
@@ -147,8 +149,10 @@ class Plain:
             left -= self.cost[best]
             rest = [i for i in rest if i != best]
         for i in rest:
-            if least is not None and density(i) > least:
+            self.adds[i] = density(i)
+            if least is not None and self.adds[i] > least:
                 self.rules[i] = "did-not-fit"
+                self.unfit.add(i)
         return left
 
     def _expand(self, left: int) -> None:
@@ -160,18 +164,35 @@ class Plain:
             ):
                 if a not in core and all(a != seen for seen, _ in visits):
                     visits.append((a, b))
-        refused: list[int] = []
-        for a, b in visits:
+        fresh = [(a, b) for a, b in visits if a not in self.stale]
+        for a, _ in visits:
             if a in self.stale:
                 self.rules[a] = "stale"
-            elif self.cost[a] > left:
+        if self.policy == "coverage":
+            share = floor(Fraction(str(self.settings.edge_share)) * max(left, 0))
+            spent = self._pull(fresh, share)
+            left -= spent
+            fresh = [(a, b) for a, b in fresh if a not in self.pulled_by]
+            fresh.sort(key=lambda visit: -self.adds.get(visit[0], 0))
+            for a, _ in fresh:  # what did not fit the share is asked again
+                if self.rules[a] == "did-not-fit" and a not in self.unfit:
+                    self.rules[a] = "dropped"
+        self._pull(fresh, left)
+
+    def _pull(self, visits: list[tuple[int, int]], left: int) -> int:
+        """Add what fits; return what it costs."""
+        refused: list[int] = []
+        spent = 0
+        for a, b in visits:
+            if self.cost[a] > left - spent:
                 refused.append(a)
-            else:
-                left -= self.cost[a]
-                self.rules[a] = "expanded"
-                self.pulled_by[a] = b
-                for before in refused:
-                    self.rules[before] = "did-not-fit"
+                continue
+            spent += self.cost[a]
+            self.rules[a] = "expanded"
+            self.pulled_by[a] = b
+            for before in refused:
+                self.rules[before] = "did-not-fit"
+        return spent
 
     def _idf(self, name: str) -> float:
         return log1p(self.n / sum(name in held for held in self.holds))

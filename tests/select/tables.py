@@ -167,6 +167,7 @@ SETTINGS = st.builds(
     edit_cap=st.sampled_from((None, 0, 10, 60)),
     recency_share=st.sampled_from((0.0, 0.0, 0.3, 1.0)),
     line_share=st.sampled_from((0.0, 0.37, 1.0)),
+    edge_share=st.sampled_from((0.5, 0.0, 1.0)),
     importance_gain=st.sampled_from((0.0, 0.0, 1.7)),
     act_power=st.sampled_from((0.5, 0.0, 1.3)),
 )

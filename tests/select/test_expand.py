@@ -64,3 +64,15 @@ def test_what_does_not_fit_is_passed_for_a_later_one_that_does() -> None:
 
 def test_a_budget_overrun_by_protection_adds_nothing() -> None:
     assert expanded([0, 1], [1], [(0, 1, 0.9)], -1).added.tolist() == []
+
+
+def test_a_gain_fills_what_the_strongest_edges_leave_of_the_room() -> None:
+    ids = tuple(map(block_id, range(5)))
+    edges = [(0, 4, 0.9), (1, 4, 0.5), (2, 4, 0.3), (3, 4, 0.1)]
+    graph = align(graph_of(ids, edges=edges), ids)
+    is_kept, costs = np.arange(5) == 4, np.ones(5, np.int64)
+    gain = np.array([0.0, 1.0, 2.0, 3.0, 0.0])
+    for edge_chars, added in ((0, [3, 2]), (1, [0, 3]), (2, [0, 1])):
+        done = expand(graph, is_kept, costs, 2, gain, edge_chars)
+        assert done.added.tolist() == added
+        assert done.mass.tolist() == [np.float32(edges[a][2]) for a in added]
