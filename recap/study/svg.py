@@ -22,9 +22,12 @@ WIDTH = 480
 TEXT = 11
 """Height of a line of text, in the units of the drawing."""
 
-LEFT, RIGHT, TOP, BOTTOM = 44, 112, 12, 40
-NAMES = 118
+LEFT, RIGHT, TOP, BOTTOM = 44, 124, 12, 40
+NAMES = 128
 """Room for the names of rows."""
+
+NAME_CHARS, NAME_HEAD = 20, 6
+"""Characters of a name that are shown, and how many of them are of its head where it is longer."""
 
 PLOT_HEIGHT = 250
 ROW, SWARM_ROW = 24, 46
@@ -208,7 +211,7 @@ def _rows_frame(
         for step in steps
     ]
     drawn += [
-        _text(NAMES, TOP + height * (at + 0.5) + 4, row.name, "end", f"name {row.look}")
+        _name(NAMES, TOP + height * (at + 0.5) + 4, row.name, "end", f"name {row.look}")
         for at, row in enumerate(rows)
     ]
     drawn.append(_text((NAMES + WIDTH) / 2, base + 33, "difference to recency", "middle"))
@@ -234,7 +237,7 @@ def _curve(line: Curve, across: Axis, up: Axis, label_at: float) -> str:
     drawn.append(
         f'<line class="lead" x1="{end - 4:.1f}" y1="{up(last.mean):.1f}" x2="{end:.1f}" y2="{label_at:.1f}"/>'
     )
-    drawn.append(_text(end + 3, label_at + 4, line.name, "start", "name"))
+    drawn.append(_name(end + 3, label_at + 4, line.name, "start", "name"))
     return _group(f"series {line.look}", drawn)
 
 
@@ -304,6 +307,14 @@ def _points(places: Iterable[tuple[float, float]]) -> str:
 
 def _rule(x1: float, y1: float, x2: float, y2: float, look: str = "grid") -> str:
     return f'<line class="{look}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
+
+
+def _name(x: float, y: float, name: str, anchor: str, look: str) -> str:
+    """Return the name of a method; of a long one its head and its end, which tell variants apart."""
+    if len(name) <= NAME_CHARS:
+        return _text(x, y, name, anchor, look)
+    short = f"{name[:NAME_HEAD]}\u2026{name[NAME_HEAD + 1 - NAME_CHARS :]}"
+    return _group("", [f"<title>{escape(name)}</title>", _text(x, y, short, anchor, look)])
 
 
 def _text(x: float, y: float, words: str, anchor: str, look: str = "") -> str:

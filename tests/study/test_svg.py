@@ -74,6 +74,17 @@ def test_drawings_are_well_formed_and_say_their_numbers(half: float | None) -> N
     assert "+0.200" in said[0]
 
 
+def test_a_long_name_keeps_its_end_and_is_said_whole() -> None:
+    name = "coverage:expansion=0;line_share=0.3"
+    figure = ET.fromstring(intervals([Line(name, "m0")], "t"))
+    shown = [text.text or "" for text in figure.iter("text") if text.get("class") == "name m0"]
+    assert len(shown) == 1
+    assert len(shown[0]) == 20
+    assert shown[0].startswith("covera")
+    assert shown[0].endswith("line_share=0.3"[-13:])
+    assert [title.text for title in figure.iter("title")] == [name]
+
+
 def test_dots_do_not_hide_one_another() -> None:
     dots = [Dot(0.1, 4, f"s{at}", "filled") for at in range(6)]
     figure = ET.fromstring(swarms([Line("m", "m0", dots=dots)], "t"))
