@@ -30,6 +30,8 @@ BASE = "coverage:expansion=0"
 
 VARIANTS = {
     "coverage": "the default, support edges on: it may cost 1.2 B",
+    "coverage:edge_share=0": "support edges only say what may come, what it adds decides",
+    "coverage:edge_share=1": "the strongest support edges decide alone, as in the paper",
     BASE: "the default without support edges",
     f"{BASE};line_share=0": "identifiers alone",
     f"{BASE};line_share=0.3": "fewer lines",
