@@ -10,7 +10,7 @@ from recap.baselines.table import BASELINES, baseline
 from recap.config import load_settings
 from recap.errors import MethodError, UsageError, shown
 from recap.select.policies import RECIPES
-from recap.study.methods import recipe_methods
+from recap.study.methods import NoHistory, recipe_methods
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,8 +46,8 @@ class Variant:
 
 
 def all_methods() -> list[Method]:
-    """Return every method, also those that cannot run here: recipes, then foreign ones."""
-    return [*recipe_methods(), *BASELINES.values()]
+    """Return every method, also those that cannot run here: recipes, none at all, foreign ones."""
+    return [*recipe_methods(), NoHistory(), *BASELINES.values()]
 
 
 @lru_cache(maxsize=4)
@@ -86,8 +86,10 @@ def _method(name: str) -> Method:
     if base in recipes:
         load_settings(given, None, {})  # says what is wrong with them
         return replace(recipes[base], name=name, overrides=given)
+    if name == (nothing := NoHistory()).name:
+        return nothing
     if base not in BASELINES:
-        known = ", ".join((*recipes, *BASELINES))
+        known = ", ".join((*recipes, nothing.name, *BASELINES))
         raise UsageError(f"unknown policy {shown(base)}; policies: {known}")
     made = baseline(base, **given)
     return Variant(name, made) if given else made

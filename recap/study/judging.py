@@ -18,11 +18,8 @@ if TYPE_CHECKING:
 
     from recap.baselines.method import Task
     from recap.config import Settings
-    from recap.study.verdicts import Verdict
     from recap.study.transitions import Transition
-
-NONE = "none"
-"""No history at all, not even what is protected."""
+    from recap.study.verdicts import Verdict
 
 FULL = frozenset(("full", "full-history"))
 """All of it, judged where the window holds it."""
@@ -120,8 +117,6 @@ def _verdict(
 
 
 def _context(name: str, task: Task, transition: Transition, reader: Reader) -> Context:
-    if name == NONE:
-        return Context((), frozenset(), 0)
     if name in FULL or name == KV_EVICTION:  # which reads all of it
         return of_blocks(task, range(len(task.table)))
     metric = {oracle: metric for metric, oracle in ORACLES.items()}.get(name)
