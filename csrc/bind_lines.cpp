@@ -132,6 +132,8 @@ class LineWriter {
                      number<uint8_t>(from, "history"), number<uint8_t>(from, "queue"),
                      number<uint8_t>(from, "null")};
         plan.unknown = number<int32_t>(from, "unknown");
+        plan.gap = number<int32_t>(from, "gap");
+        plan.root = number<int32_t>(from, "root");
         return plan;
     }
 };

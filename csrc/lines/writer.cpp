@@ -207,7 +207,11 @@ bool Writer::has_links(size_t node) const {
 // The key of the parent that a node has to state.
 int64_t Writer::parent_of(size_t node) const {
     const int32_t parent = planned_.new_parents[node];
-    if (parent == planned_.unknown) return planned_.parent[node];
+    if (parent == planned_.unknown) {
+        const int32_t stated = planned_.stated[node];
+        if (stated >= 0) return planned_.uuid[stated];
+        return stated == planned_.gap ? planned_.parent[node] : stated == planned_.root ? kNoParent : 0;
+    }
     if (parent < 0) return kNoParent;
     const bool crosses = (planned_.flags[node] ^ planned_.flags[parent]) & kSide;
     return planned_.uuid[parent] ^ (crosses ? kLane : 0);

@@ -30,7 +30,7 @@ struct Planned {
     const int32_t* new_parents;
     const int32_t* stated;
     const int64_t* uuid;
-    const int64_t* parent;
+    const int64_t* parent;  // of those whose parent was never written
     const int64_t* tools;
     const uint32_t* first_tool;
     const int32_t* makers;
@@ -39,7 +39,7 @@ struct Planned {
     bool has_session;
     std::string session;  // JSON of the new id
     Fates fate;
-    int32_t unknown;  // stands for a parent that does not change
+    int32_t unknown, gap, root;  // stand for parents: not changed, never written, none
 };
 
 struct Counts {

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from recap.cmv import native
 from recap.cmv.index import HISTORY, NODE, NULL, QUEUE, STATE
-from recap.transcript.links import UNKNOWN
+from recap.transcript.links import GAP, ROOT, UNKNOWN
 
 if TYPE_CHECKING:
     from recap.cmv.calls import Calls
@@ -45,5 +45,7 @@ def native_writer(plan: Plan, session: bytes | None, calls: Calls) -> Any:
         "queue": QUEUE,
         "null": NULL,
         "unknown": UNKNOWN,
+        "gap": GAP,
+        "root": ROOT,
     }
     return native.lines.Writer(plan.index.reading(), planned, calls.stub_of, calls.uuid_json)

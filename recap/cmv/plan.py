@@ -116,6 +116,13 @@ class Plan:
         flags = self.index.flags
         return self.links.uuid[parent] ^ (LANE if (flags[at] ^ flags[parent]) & SIDE else 0)
 
+    def stated_key(self, at: int) -> int:
+        """Return the key of the parent that the line of a node states in the log."""
+        above = self.parents.stated[at]
+        if above >= 0:
+            return self.links.uuid[above]
+        return self.links.parent[at] if above == GAP else NO_PARENT if above == ROOT else 0
+
     def _stated(self, at: int) -> int:
         """Return the node whose id a node names, of whatever lane; negative for none.
 
@@ -147,12 +154,15 @@ class Plan:
         """Make sure that the client takes the same lines in the same order from what is written.
 
         Where leaving lines out would mislead it, each line of the conversation is made to follow the
-        one before it, and what is beside the conversation goes.
+        one before it, and what is beside the conversation goes. The index serves no other plan then:
+        keys of parents that are known otherwise are let go.
 
         Raises:
             InputError: Nothing is left that would be sent.
             InvalidContextError: That does not help either.
         """
+        if GAP not in self.parents.stated:
+            self.links.parent = array("q")
         self._find_parents()
         if self._deviation() is None:
             return

@@ -72,7 +72,7 @@ class Proofs:
         stated, uuid = record.parentUuid, record.uuid
         message, before = record.message, source.message
         above = NO_PARENT if stated is None else hash(stated) ^ side if stated else 0
-        wanted = links.parent[at] if parent == UNKNOWN else self._plan.key_for(at, parent)
+        wanted = self._plan.stated_key(at) if parent == UNKNOWN else self._plan.key_for(at, parent)
         return (
             above == wanted
             and (hash(uuid) ^ side if uuid else 0) == links.uuid[at]

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from recap.transcript.lines import Report
 
+MOST_WALKS = 250
+"""Native compactions up to which the number of a walk takes one byte."""
+
 REPLACED, LIVE = 1, 2
 """Where a node stands: before the live context, or in it."""
 
@@ -71,9 +74,11 @@ class _Walk:
             self._add_fold(at)
         size = len(self.links)
         self.walks = 0
-        self.walked = array("i", bytes(4 * size))  # number of the walk that came by last
+        many = len(self.links.compactions) > MOST_WALKS
+        self.walked = (
+            array("i" if many else "B", [0]) * size
+        )  # number of the walk that came by last
         self.side = bytearray(size)  # 0, REPLACED or LIVE
-        self.order = array("i")  # of a live node: its place in the context
         self.tops: dict[int, int] = {}
 
     def run(self) -> Chain:
@@ -83,25 +88,23 @@ class _Walk:
         live, boundary = self._up(leaf)
         for at in self._replaced(boundary):
             self.side[at] = REPLACED
-        self.order = self.walked  # there are no more walks
-        side, places = self.side, self.order
-        for order, at in enumerate(live):
+        self.walked = array("B")  # there are no more walks
+        side = self.side
+        for at in live:
             side[at] = LIVE
-            places[at] = order
-        added = _Beside(self.parents, self.side, self.order).add()
+        beside = _Beside(self.parents, side, live)
+        added = [at for at in beside.add() if side[at] == LIVE]
         self._report_rest()
-        replaced = array("i", (at for at, side in enumerate(self.side) if side == REPLACED))
-        beside = [at for at in added if self.side[at] == LIVE]
-        return Chain(replaced, self._merged(live, beside), boundary, self.parents)
+        replaced = array("i", (at for at, each in enumerate(side) if each == REPLACED))
+        merged = self._merged(live, added, beside.order) if added else live
+        return Chain(replaced, merged, boundary, self.parents)
 
-    def _merged(self, live: array[int], beside: list[int]) -> array[int]:
+    def _merged(self, live: array[int], beside: list[int], order: array[int]) -> array[int]:
         """Return the walk with the nodes beside it, each behind the one it goes along with."""
-        if not beside:
-            return live
         merged = array("i")
         begin = 0
-        for at in sorted(beside, key=lambda at: (self.order[at], self.links.line[at])):
-            end = self.order[at] + 1
+        for at in sorted(beside, key=lambda at: (order[at], self.links.line[at])):
+            end = order[at] + 1
             merged.extend(live[begin:end])
             merged.append(at)
             begin = max(begin, end)
@@ -243,13 +246,18 @@ class _Walk:
 
 
 class _Beside:
-    """Nodes that hang beside the walk and yet belong to it."""
+    """Nodes that hang beside the walk and yet belong to it.
 
-    def __init__(self, parents: Parents, side: bytearray, order: array[int]) -> None:
+    Attributes:
+        order: Where each node of the live context stands in it; empty where none may hang beside it.
+    """
+
+    def __init__(self, parents: Parents, side: bytearray, live: array[int]) -> None:
         self.parents = parents
         self.links = parents.links
         self.side = side
-        self.order = order
+        self.live = live
+        self.order = array("i")
         self.asked: set[int] = set()
         """Calls that results beside the walk answer; only these are looked for."""
         self.makers: dict[int, int] = {}
@@ -258,6 +266,11 @@ class _Beside:
     def add(self) -> list[int]:
         """Take in the nodes and return them."""
         rest = [at for at, side in enumerate(self.side) if not side and self._may_belong(at)]
+        if not rest:
+            return rest
+        self.order = array("i", [ROOT]) * len(self.side)
+        for order, at in enumerate(self.live):
+            self.order[at] = order
         for at in rest:
             if self.links.kind[at] != ASSISTANT:
                 self.asked.update(self.links.tools_of(at))
