@@ -1,10 +1,11 @@
 """Every variant of the default policy that was tried, on the development half.
 
-    python -m bench.study.variants [--jobs N] [--observer reuse|proxy]     # needs RECAP_CORPUS
+    python -m bench.study.variants [--jobs N] [--observer reuse|proxy] [--half test]     # needs RECAP_CORPUS
 
 Differences to recency at retention 0.1. Without expansion every method costs the same, so variants are
 compared without it. With the proxy as observer (1,024 tokens of each turn are replayed) importance is
-attention. Results go to bench/results/study_variants.json, one list for each observer; what no setting
+attention. Results go to bench/results/study_variants.json, one list for each observer, and one for
+what was run on the test half; what no setting
 can say is in OUTSIDE, measured by a program that is not kept.
 """
 
@@ -55,6 +56,9 @@ PROXY = (
     f"{BASE};importance_gain=4",
 )
 
+TESTED = ("coverage", "coverage:edge_share=0", "coverage:edge_share=1")
+"""What was run on the test half before the default was settled."""
+
 OUTSIDE = [
     ("logistic regression of need, 15 features of a term, cross-validated", 0.026, 0.020),
     ("the same with 38 features (BM25, importance, sizes, kinds)", 0.022, 0.012),
@@ -85,11 +89,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--observer", choices=("reuse", "proxy"), default="reuse")
+    parser.add_argument("--half", choices=("dev", "test"), default="dev")
     args = parser.parse_args()
     is_proxy = args.observer == "proxy"
     settings = Settings(observer="proxy", replay_tokens=1024) if is_proxy else Settings()
-    names = PROXY if is_proxy else tuple(VARIANTS)
-    plan = Plan(("recency", *names), ("0.1",), settings, "dev")
+    names = PROXY if is_proxy else TESTED if args.half == "test" else tuple(VARIANTS)
+    plan = Plan(("recency", *names), ("0.1",), settings, args.half)
     corpus = Path(os.environ["RECAP_CORPUS"])
     files = {str(path.relative_to(corpus)): path for path in session_files(corpus)}
     study = run(files, plan, args.jobs, lambda *_: None)
@@ -99,7 +104,8 @@ def main() -> None:
         for name in names
     ]
     kept = json.loads(RESULT.read_text()) if RESULT.exists() else {}
-    kept |= {args.observer: rows, f"where_{args.observer}": where()}
+    kind = args.observer if args.half == "dev" else args.half
+    kept |= {kind: rows, f"where_{kind}": where()}
     kept["outside"] = [
         {"variant": "", "what": what, "half": "dev", "id_exec": [ids], "line_exec": [lines]}
         for what, ids, lines in OUTSIDE

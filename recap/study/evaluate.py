@@ -45,7 +45,7 @@ class Row:
         revived: Of these, left out by the same method at the session's transition before.
         model_calls, input_tokens, output_tokens: Of models the method asked.
         memory_bytes: What it keeps between turns.
-        seconds: Processor time of this thread.
+        seconds: Processor time of this thread, and what the method waited for others.
         judge: Mean negative log-likelihood per token of what came next under a model; None where it
             was not asked.
     """
@@ -177,7 +177,8 @@ def _contexts(
     for method in methods:
         before = time.thread_time()
         context = method.shorten(task)
-        yield method.name, context, time.thread_time() - before
+        seconds = time.thread_time() - before + context.other_seconds
+        yield method.name, context, seconds
     for metric, name in ORACLES.items():
         of_metric = [each.ids if metric.startswith("id") else each.lines for each in held]
         before = time.thread_time()
