@@ -140,6 +140,38 @@ def papers(results: Results) -> str:
     return _table(head, rows)
 
 
+def judged(path: Path, references: Sequence[str] = ("recency", "none")) -> str:
+    """Return the judge's means from rows of a transition and a method, with paired differences.
+
+    Args:
+        path: Rows as ``bench.study.bench_judge`` keeps them.
+        references: Methods that differences are to, at the transitions both were judged at.
+    """
+    import numpy as np
+
+    from recap.study.statistics import drawn, estimate
+
+    rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
+    nll: dict[str, dict[str, float]] = {}
+    session: dict[str, str] = {}
+    for row in rows:
+        nll.setdefault(row["method"], {})[row["key"]] = row["nll"]
+        session[row["key"]] = row["session"]
+    sessions = sorted(set(session.values()))
+    draws = drawn(len(sessions))
+    table = []
+    for method, mine in nll.items():
+        told = [f"`{method}`", str(len(mine)), decimal(sum(mine.values()) / len(mine))]
+        for reference in references:
+            both = [key for key in mine if key in nll.get(reference, {})]
+            values = np.array([mine[key] - nll[reference][key] for key in both])
+            of = np.array([sessions.index(session[key]) for key in both], np.int64)
+            told.append(difference(estimate(values, of, draws)))
+        table.append(told)
+    head = ["method", "n", "nats a token", *(f"to `{name}`, 95 %" for name in references)]
+    return f"{len(session)} transitions of {len(sessions)} sessions:\n\n{_table(head, table)}"
+
+
 def variants(path: Path) -> str:
     """Return what was tried, from an object of lists of objects; see ``VARIANT_COLUMNS``.
 

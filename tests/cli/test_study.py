@@ -110,6 +110,7 @@ def test_what_is_no_session_is_counted_with_its_reason(cli: Cli, folder: Path) -
         (("--html", "nowhere/s.html"), "folder that exists"),
         (("--half", "some"), "--half"),
         (("--jobs", "0"), "--jobs"),
+        (("--judge", "x", "--observer", "proxy"), "leave one of them out"),
     ],
 )
 def test_wrong_use_is_one_line(
@@ -228,3 +229,30 @@ def test_the_study_runs_with_a_proxy_model(cli: Cli, tmp_path: Path) -> None:
     assert proxy.status == 0, proxy.err
     assert proxy.json()["observer"] == "proxy"
     assert cli(*where, *asked, "--observer", "proxy", RECAP_HOME=str(tmp_path)).status == 2
+
+
+def test_a_judge_without_a_model_is_one_line(cli: Cli, folder: Path) -> None:
+    result = study(cli, folder, "--judge", "nowhere")
+    assert result.status == 1
+    assert "nowhere holds no model" in result.err
+    assert result.err.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_a_judge_says_what_each_method_is_worth(cli: Cli, tmp_path: Path) -> None:
+    from tests.capture.tiny_models import make_model
+
+    model = make_model(tmp_path / "model", "llama")
+    (tmp_path / "logs").mkdir()
+    session(tmp_path / "logs" / "s.json", turns=3)
+    asked = ("--policies", "coverage,none", "--retention", "0.3", "--half", "all", "--jobs", "1")
+    result = cli(
+        *("study", "reuse", "--sessions", str(tmp_path / "logs"), *asked, "--json"),
+        *("--judge", str(model), "--judge-cache", str(tmp_path / "said")),
+    )
+    assert result.status == 0, result.err
+    said = {c["method"]: c["scores"].get("judge") for c in result.json()["cells"]}
+    assert said["coverage"]["level"]["mean"] > 0
+    assert said["none"]["difference"] is not None
+    assert said["oracle-line-exec"] is None  # one oracle is enough
+    assert len(list((tmp_path / "said").iterdir())) > 1

@@ -91,3 +91,21 @@ def test_variants_are_read_as_they_were_written(tmp_path: Path) -> None:
         [r"one \| two three", "a;b", "dev", "+0.010 [-0.020, +0.030]", "-", "-"],
         ["outside", "-", "-", "+0.026", "-0.010", "120 %"],
     ]
+
+
+def test_the_judge_is_told_with_paired_differences(tmp_path: Path) -> None:
+    said = {"recency": [2.0, 3.0, 4.0], "none": [3.0, 4.0, 5.0], "full": [1.0, 2.5]}
+    told = [
+        {"session": f"s{i % 2}", "key": str(i), "method": method, "nll": nll}
+        for method, values in said.items()
+        for i, nll in enumerate(values)
+    ]
+    path = tmp_path / "judge.json"
+    path.write_text(json.dumps({"rows": told}), encoding="utf-8")
+    text = markdown.judged(path)
+    table = {row[0]: row[1:] for row in rows(text)[1:]}
+    assert text.startswith("3 transitions of 2 sessions:")
+    assert [row[0] for row in table.values()] == ["3", "3", "2"]
+    assert table["`none`"][2].startswith("+1.000 [+1.000, +1.000]")
+    assert table["`full`"][2].startswith("-0.750")  # at the two it was judged at
+    assert table["`full`"][3].startswith("-1.750")
