@@ -110,7 +110,6 @@ def test_what_is_no_session_is_counted_with_its_reason(cli: Cli, folder: Path) -
         (("--html", "nowhere/s.html"), "folder that exists"),
         (("--half", "some"), "--half"),
         (("--jobs", "0"), "--jobs"),
-        (("--judge", "x", "--observer", "proxy"), "leave one of them out"),
     ],
 )
 def test_wrong_use_is_one_line(
@@ -229,6 +228,10 @@ def test_the_study_runs_with_a_proxy_model(cli: Cli, tmp_path: Path) -> None:
     assert proxy.status == 0, proxy.err
     assert proxy.json()["observer"] == "proxy"
     assert cli(*where, *asked, "--observer", "proxy", RECAP_HOME=str(tmp_path)).status == 2
+    observed = ("--observer", "proxy", "--set", f"proxy_model={model}")
+    both = cli(*where, *asked, *observed, "--judge", str(model))
+    assert both.status == 2
+    assert "leave one of them out" in both.err
 
 
 def test_a_judge_without_a_model_is_one_line(cli: Cli, folder: Path) -> None:
