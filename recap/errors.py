@@ -91,6 +91,10 @@ class CaptureError(RecapError):
         super().__init__(text)
         self.reason = reason
 
+    def __reduce__(self) -> tuple[type[CaptureError], tuple[str, str]]:
+        """Return how it is made again in another process."""
+        return type(self), (self.reason, str(self))
+
 
 class MethodError(RecapError):
     """A method cannot run here: a package, a model or an endpoint is missing. The text says which."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import pickle
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,15 @@ def test_every_public_error_is_exported() -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'recap' has no attribute 'compress'"):
         _ = recap.compress  # type: ignore[attr-defined]
+
+
+def test_every_error_comes_back_from_another_process() -> None:
+    """A worker's error is pickled; one that cannot be would look like a process that died."""
+
+    kinds = [k for k in vars(errors).values() if isinstance(k, type) and issubclass(k, Exception)]
+    assert errors.CaptureError in kinds
+    for kind in kinds:
+        made = kind("why", "a text") if kind is errors.CaptureError else kind("a text")
+        again = pickle.loads(pickle.dumps(made))
+        assert (type(again), str(again)) == (kind, "a text")
+        assert vars(again) == vars(made)
