@@ -19,6 +19,8 @@ PLANTS = {
     "recap/graph/planted.py": "import torch",
     "recap/transcript/planted_array.py": "import numpy",
     "recap/select/planted.py": "import rich",
+    "recap/study/metrics/planted.py": "import recap.blocks.table",
+    "recap/study/planted.py": "import litellm",
     "recap/store/planted.py": "import recap.graph.state",
     "recap/session/planted.py": "import sglang",
     "recap/cli/planted.py": "import sglang",
