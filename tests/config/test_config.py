@@ -151,7 +151,9 @@ def test_an_unknown_name_gets_the_closest_and_the_list() -> None:
 
 
 def test_an_unknown_name_without_a_neighbour_gets_the_list() -> None:
-    with pytest.raises(SettingsError, match=r"unknown setting 'zzz'\. Settings: act_power, break_even_limit"):
+    with pytest.raises(
+        SettingsError, match=r"unknown setting 'zzz'\. Settings: act_power, break_even_limit"
+    ):
         load_settings({"zzz": 1}, None, {})
 
 
