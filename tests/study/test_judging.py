@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from recap.study.judge import Verdict
     from recap.study.judging import Judged
     from recap.study.transitions import Transition
+    from recap.study.verdicts import Verdict
 
 WINDOW = 9_000
-SMALL = {
+SMALL: dict[str, Any] = {
     "num_hidden_layers": 2,
     "num_attention_heads": 2,
     "num_key_value_heads": 1,
