@@ -111,20 +111,20 @@ def _scaled(weight: FloatArray, share: float) -> FloatArray:
 
 def _open(index: TermIndex, weight: FloatArray, is_kept: BoolArray, candidates: IntArray) -> Open:
     """Return what candidates would add of one kind of terms."""
-    lengths = np.diff(index.starts)
+    terms, lengths = index.terms, np.diff(index.starts)
     is_candidate = np.zeros(len(lengths), np.bool_)
     is_candidate[candidates] = True
+    of_candidate = np.repeat(is_candidate, lengths)
+    elsewhere = np.bincount(terms[~of_candidate], minlength=index.size)
+    holders = index.document_frequency - elsewhere
     weight = weight.copy()
-    weight[index.terms[np.repeat(is_kept, lengths)]] = 0
-    holders = np.bincount(index.terms[np.repeat(is_candidate, lengths)], minlength=index.size)
-    weight_of = np.where(holders == 1, weight, 0).take(index.terms)
-    alone = row_sums(index.starts, weight_of)
+    weight[terms[np.repeat(is_kept, lengths)]] = 0
+    alone = row_sums(index.starts, np.where(holders == 1, weight, 0).take(terms))
     alone[~is_candidate] = 0
-    is_shared = ((holders > 1) & (weight > 0)).take(index.terms)
-    is_shared &= np.repeat(is_candidate, lengths)
-    counts = row_sums(index.starts, is_shared).astype(np.int64)
-    starts = np.concatenate(([0], np.cumsum(counts)))
-    return Open(starts, index.terms[is_shared].astype(np.int64), weight, alone)
+    is_shared = ((holders > 1) & (weight > 0)).take(terms) & of_candidate
+    places = np.flatnonzero(is_shared)
+    starts = np.searchsorted(places, index.starts)
+    return Open(starts, terms[places].astype(np.int64), weight, alone)
 
 
 def _joined(one: Open, two: Open) -> Open:
