@@ -172,6 +172,31 @@ def judged(path: Path, references: Sequence[str] = ("recency", "none")) -> str:
     return f"{len(session)} transitions of {len(sessions)} sessions:\n\n{_table(head, table)}"
 
 
+def costs(path: Path) -> str:
+    """Return what methods cost, means over sessions, from rows as ``bench.study.bench_costs`` keeps."""
+    rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
+    of: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        of.setdefault(row["method"], []).append(row)
+
+    def mean(method: str, name: str) -> float:
+        return sum(row[name] or 0 for row in of[method]) / len(of[method])
+
+    table = [
+        [
+            f"`{method}`",
+            f"{mean(method, 'context_tokens'):,.0f}",
+            f"{mean(method, 'compaction_ms'):.1f}",
+            f"{mean(method, 'prefill_s'):.1f}",
+            f"{mean(method, 'model_calls'):.0f}",
+            f"{mean(method, 'memory_bytes') / 1000:,.1f}",
+        ]
+        for method in of
+    ]
+    head = ["method", "tokens", "compaction, ms", "to first token, s", "model calls", "kept, KB"]
+    return _table(head, table)
+
+
 def variants(path: Path) -> str:
     """Return what was tried, from an object of lists of objects; see ``VARIANT_COLUMNS``.
 

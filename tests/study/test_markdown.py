@@ -109,3 +109,12 @@ def test_the_judge_is_told_with_paired_differences(tmp_path: Path) -> None:
     assert table["`none`"][2].startswith("+1.000 [+1.000, +1.000]")
     assert table["`full`"][2].startswith("-0.750")  # at the two it was judged at
     assert table["`full`"][3].startswith("-1.750")
+
+
+def test_costs_are_means_over_sessions(tmp_path: Path) -> None:
+    one = {"context_tokens": 1000, "compaction_ms": 1.0, "prefill_s": 2.0, "model_calls": 0}
+    two = one | {"context_tokens": 3000, "compaction_ms": None}
+    told = [row | {"method": "paper", "memory_bytes": 500} for row in (one, two)]
+    path = tmp_path / "costs.json"
+    path.write_text(json.dumps({"rows": told}), encoding="utf-8")
+    assert rows(markdown.costs(path))[1:] == [["`paper`", "2,000", "0.5", "2.0", "0", "0.5"]]
