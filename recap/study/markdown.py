@@ -172,7 +172,7 @@ def judged(path: Path, references: Sequence[str] = ("recency", "none")) -> str:
     return f"{len(session)} transitions of {len(sessions)} sessions:\n\n{_table(head, table)}"
 
 
-def costs(path: Path) -> str:
+def first_tokens(path: Path) -> str:
     """Return what methods cost, means over sessions, from rows as ``bench.study.bench_costs`` keeps."""
     rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
     of: dict[str, list[dict[str, Any]]] = {}

@@ -117,4 +117,4 @@ def test_costs_are_means_over_sessions(tmp_path: Path) -> None:
     told = [row | {"method": "paper", "memory_bytes": 500} for row in (one, two)]
     path = tmp_path / "costs.json"
     path.write_text(json.dumps({"rows": told}), encoding="utf-8")
-    assert rows(markdown.costs(path))[1:] == [["`paper`", "2,000", "0.5", "2.0", "0", "0.5"]]
+    assert rows(markdown.first_tokens(path))[1:] == [["`paper`", "2,000", "0.5", "2.0", "0", "0.5"]]
