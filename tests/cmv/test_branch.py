@@ -461,6 +461,8 @@ def test_rewriting_leaves_what_it_cannot_read(data: bytes) -> None:
 
 
 @pytest.mark.corpus
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_every_claude_code_session_branches_with_all_its_words(world: World, corpus: Path) -> None:
     said = 0
     for at, path in enumerate(sorted((corpus / "sessions/claude-code").glob("*.jsonl"))):
@@ -479,6 +481,8 @@ def test_every_claude_code_session_branches_with_all_its_words(world: World, cor
 
 
 @pytest.mark.corpus
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_other_sessions_branch_with_the_same_messages(
     world: World, corpus: Path, tmp_path: Path
 ) -> None:
