@@ -128,6 +128,8 @@ def reuse_command(
     settings = _settings(overrides)
     names = chosen([name.strip() for name in policies.split(",") if name.strip()])
     judge, cache = files.pop("judge") or "", files.pop("judge_cache") or ""
+    if cache and not judge:
+        raise UsageError("--judge-cache keeps what --judge says: give a model as well")
     if judge:
         _demand_judge(judge, settings)
     plan = Plan(names, _retentions(retention), settings, half, judge, cache)
@@ -135,6 +137,8 @@ def reuse_command(
     outputs = {name: Path(file) for name, file in files.items() if file and file != STDOUT}
     for target in outputs.values():
         _demand_writable(target, sessions)
+    if len({target.absolute() for target in outputs.values()}) < len(outputs):
+        raise UsageError("two results go to one file: give each a name of its own")
     with working(f"reading {len(sessions)} files") as report:
         study = run(sessions, plan, jobs or os.cpu_count() or 1, report)
         report("resampling")
@@ -222,12 +226,17 @@ def _sessions(places: Sequence[str]) -> dict[str, Path]:
         if not place.is_dir():
             if not os.path.lexists(place):
                 raise InputError(f"there is no folder or file {shown_path(place)}")
-            found[str(place)] = place
+            found[_name(place)] = place
             continue
         for path in session_files(place):
-            name = str(path.relative_to(place))
-            found[name if name not in found else str(path)] = path
+            name = _name(path.relative_to(place))
+            found[name if name not in found else _name(path)] = path
     return found
+
+
+def _name(path: Path) -> str:
+    """Return a path as text that every file can hold; bytes that are no UTF-8 stand escaped."""
+    return str(path).encode("utf-8", "backslashreplace").decode()
 
 
 def _demand_writable(target: Path, sessions: Mapping[str, Path]) -> None:

@@ -6,8 +6,6 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from recap.cmv.facts import Facts, facts_of
 from recap.cmv.graphs import graphs_of
 from recap.cmv.live import Live, open_live
@@ -16,6 +14,7 @@ from recap.cmv.side_files import OWN, Beside, files_beside, missing, read_pieces
 from recap.cmv.streams import has_open_line
 from recap.errors import InputError, UsageError
 from recap.store import SideFile, SnapshotRow
+from recap.transcript.model import decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -64,12 +63,6 @@ class Labels:
             check_name(name)
 
 
-class Origin(msgspec.Struct, frozen=True):
-    """Where the file of a snapshot was, kept with it."""
-
-    path: str
-
-
 def look(path: Path, *, now: float | None = None) -> Seen:
     """Read a session as it stands, and keep nothing of it.
 
@@ -101,7 +94,7 @@ def take(store: Store, seen: Seen, labels: Labels) -> SnapshotRow:
     chain = history.put_chain(seen.live.pieces())
     seen.live.demand_same(chain.sha256)
     graphs = graphs_of(store, facts.session, seen.live.path)
-    origin = msgspec.json.encode(Origin(str(seen.live.path.resolve())))
+    origin = encode({"path": str(seen.live.path.resolve())})
     kept = [(ORIGIN, [origin]), *((f"{OWN}{each.name}", [each.data]) for each in graphs)]
     sides = [_side(history, each.name, read_pieces(each.path)) for each in seen.beside]
     sides += [_side(history, name, pieces) for name, pieces in kept]
@@ -140,8 +133,8 @@ def origin_of(history: History, row: SnapshotRow) -> str:
     if side is None:
         return ""
     try:
-        return msgspec.json.decode(b"".join(history.read(side)), type=Origin).path
-    except msgspec.DecodeError as err:
+        return str(decode(b"".join(history.read(side)))["path"])
+    except (ValueError, TypeError, KeyError) as err:
         raise InputError(f"snapshot {row.name!r} does not say where its file was") from err
 
 

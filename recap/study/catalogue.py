@@ -13,7 +13,7 @@ from recap.select.policies import RECIPES
 from recap.study.methods import NoHistory, recipe_methods
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from recap.baselines.method import Context, Method, Task
 
@@ -22,6 +22,16 @@ DEFAULT = tuple(RECIPES)
 
 REFERENCE = "recency"
 """What all others are compared with: it is always among them."""
+
+
+SHARED = {
+    "policy": "name the policy itself",
+    "retention": "use --retention",
+    "observer": "use --observer",
+    "edit_cap": "use --set",
+    "proxy_model": "use --set",
+}
+"""Settings that a variant may not have: they make the budget, what is protected, or the graph."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +94,7 @@ def _method(name: str) -> Method:
     given = _options(name, options)
     recipes = {method.name: method for method in recipe_methods()}
     if base in recipes:
+        _demand_own(name, given)
         load_settings(given, None, {})  # says what is wrong with them
         return replace(recipes[base], name=name, overrides=given)
     if name == (nothing := NoHistory()).name:
@@ -95,11 +106,22 @@ def _method(name: str) -> Method:
     return Variant(name, made) if given else made
 
 
+def _demand_own(name: str, given: Mapping[str, Any]) -> None:
+    """Raise UsageError for a setting that is not the method's own: all share budget and evidence."""
+    for setting, instead in SHARED.items():
+        if setting in given:
+            raise UsageError(
+                f"{setting} holds for all methods of a study, not for {shown(name)}: {instead}"
+            )
+
+
 def _options(name: str, text: str) -> dict[str, Any]:
     options = {}
     for pair in filter(None, text.split(";")):
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
             raise UsageError(f"a policy's options are KEY=VALUE;KEY=VALUE; got {shown(name)}")
+        if key.strip() in options:
+            raise UsageError(f"option {shown(key.strip())} is given twice in {shown(name)}")
         options[key.strip()] = value.strip()
     return options

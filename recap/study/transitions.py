@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from hashlib import md5
 from itertools import pairwise
@@ -101,7 +102,7 @@ class Past(Memory):
 
 def is_test(path: Path) -> bool:
     """Return True for a session of the test half: the md5 of the file's stem is odd."""
-    return int(md5(path.stem.encode(), usedforsecurity=False).hexdigest(), 16) % 2 == 1
+    return int(md5(os.fsencode(path.stem), usedforsecurity=False).hexdigest(), 16) % 2 == 1
 
 
 def transitions(

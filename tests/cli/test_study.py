@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -259,3 +260,39 @@ def test_a_judge_says_what_each_method_is_worth(cli: Cli, tmp_path: Path) -> Non
     assert said["none"]["difference"] is not None
     assert said["oracle-line-exec"] is None  # one oracle is enough
     assert len(list((tmp_path / "said").iterdir())) > 1
+
+
+def test_a_file_name_that_is_no_utf8_is_a_session_like_others(cli: Cli, folder: Path) -> None:
+    (folder / "one.json").rename(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.json"))
+    result = study(cli, folder, "--json", str(folder / "s.out"), "--html", str(folder / "s.html"))
+    assert result.status == 0, result.err
+    content = json.loads((folder / "s.out").read_text(encoding="utf-8"))
+    assert "caf\\udce9.json" in content["corpus"]["sessions"]
+
+
+@pytest.mark.parametrize(
+    ("policies", "words"),
+    [
+        ("coverage:retention=0.5", "use --retention"),
+        ("coverage:policy=paper", "name the policy itself"),
+        ("coverage:observer=engine", "use --observer"),
+        ("coverage:expansion=0;expansion=1", "given twice"),
+    ],
+)
+def test_a_variant_has_no_budget_of_its_own(
+    cli: Cli, folder: Path, policies: str, words: str
+) -> None:
+    result = cli("study", "reuse", "--sessions", str(folder), "--policies", policies)
+    assert (result.status, result.out) == (2, "")
+    assert words in result.err
+
+
+def test_two_results_never_share_a_file(cli: Cli, folder: Path) -> None:
+    result = study(cli, folder, "--json", str(folder / "x"), "--html", str(folder / "x"))
+    assert result.status == 2
+    assert "one file" in result.err
+    assert not (folder / "x").exists()
+
+
+def test_verdicts_are_kept_of_a_judge_alone(cli: Cli, folder: Path) -> None:
+    assert study(cli, folder, "--judge-cache", str(folder / "said")).status == 2

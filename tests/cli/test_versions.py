@@ -444,3 +444,24 @@ def left_behind(folder: Path, target: Path, *, is_ready: bool) -> None:
 def execute_in(folder: Path, statement: str) -> None:
     with Store.open(folder) as store:
         execute(store, statement)
+
+
+def test_a_session_whose_name_is_no_utf8_is_kept_and_comes_back(
+    versions: Any, tmp_path: Path
+) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.jsonl"))
+    path.write_bytes(SESSION)
+    assert versions("snapshot", "kept", "--session", str(path)).status == 0
+    assert versions("restore", "kept", "--to", str(tmp_path / "back.jsonl")).status == 0
+    assert (tmp_path / "back.jsonl").read_bytes() == SESSION
+
+
+@pytest.mark.corpus
+def test_what_cannot_be_trimmed_is_refused_before_anything_is_kept(
+    versions: Any, corpus: Path
+) -> None:
+    path = corpus / "sessions/codex/agentv-2turns-open.jsonl"
+    refused = versions("trim", str(path))
+    assert refused.status == 2
+    assert "nothing was kept" in refused.err
+    assert versions("tree", "--json").json()["nodes"] == []
