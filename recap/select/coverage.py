@@ -54,8 +54,8 @@ def pack_coverage(evidence: Evidence, score: FloatArray, room: Room) -> Packing:
     """Keep candidates by score in a share of the room, then by marginal coverage in the rest.
 
     The score of the packing is millionths of the weight of all terms, per character: of a block kept
-    for coverage, what it added; of a block left out, what it would still add; 0 for all others. Time grows with the
-    entries of the indices, and with the logarithm of a shortlist for each candidate.
+    for coverage, what it added; of a block left out, what it would still add; 0 for all others. Time
+    grows with the entries of the indices, and with the logarithm of a shortlist for each candidate.
     """
     cost_chars = evidence.table.cost_chars
     share = Fraction(str(evidence.settings.recency_share))

@@ -154,6 +154,11 @@ def needs_of(
     }
 
 
+def held_for(metric: str, held: Sequence[Held]) -> list[frozenset[str]]:
+    """Return what a metric counts of each block: identifiers, or lines."""
+    return [each.ids if metric.startswith("id") else each.lines for each in held]
+
+
 def scores_of(
     context: Context, needs: Mapping[str, Mapping[str, float]], held: Sequence[Held]
 ) -> dict[str, float | None]:
@@ -180,6 +185,6 @@ def _contexts(
         seconds = time.thread_time() - before + context.other_seconds
         yield method.name, context, seconds
     for metric, name in ORACLES.items():
-        of_metric = [each.ids if metric.startswith("id") else each.lines for each in held]
         before = time.thread_time()
-        yield name, greedy_oracle(task, needs[metric], of_metric), time.thread_time() - before
+        context = greedy_oracle(task, needs[metric], held_for(metric, held))
+        yield name, context, time.thread_time() - before

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from recap.baselines.method import Context, of_blocks
 from recap.study.catalogue import methods_of
-from recap.study.evaluate import ORACLES, needs_of, task_of
+from recap.study.evaluate import ORACLES, held_for, needs_of, task_of
 from recap.study.judge import Judge, is_judged, prompt_of
 from recap.study.methods import greedy_oracle
 from recap.study.transitions import Reader, transitions
@@ -124,5 +124,5 @@ def _context(name: str, task: Task, transition: Transition, reader: Reader) -> C
         (method,) = methods_of((name,))
         return method.shorten(task)
     held = [reader.parts(task.parts(block)) for block in range(len(task.table))]
-    of_metric = [each.ids if metric.startswith("id") else each.lines for each in held]
-    return greedy_oracle(task, needs_of(transition, held, reader)[metric], of_metric)
+    needed = needs_of(transition, held, reader)[metric]
+    return greedy_oracle(task, needed, held_for(metric, held))
