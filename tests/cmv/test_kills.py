@@ -1,7 +1,8 @@
 """Writers killed at any instant: what they left is whole, and settled by the next command.
 
-``--kills N`` kills each writer N times. The instants are drawn over the time that the writer takes; a kill
-counts as inside when the writer had begun and did not say that it ended.
+``--kills N`` kills each writer N times inside: when it had begun and did not say that it ended. The instants
+are drawn over the time that the writer takes; how many miss it depends on how busy the computer is, so a kill
+that missed is checked but not counted.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -113,19 +115,20 @@ def test_a_writer_killed_at_any_instant_leaves_all_or_nothing(
     kills, draw = pytestconfig.getoption("--kills"), random.Random(what)
     with Store.open(home / "store") as store:
         take(store, look(session), Labels(name="first"))
-    took = []
+    names = (_prepared(what, home, session, at) for at in count())
+    # A few to their end: how long does it take?
+    shortest = min(writers.run(what, next(names))[0] for _ in range(5))
     inside = completed = 0
-    for at in range(kills + 5):
-        name = _prepared(what, home, session, at)
-        if at < 5:  # a few to their end: how long does it take?
-            took.append(writers.run(what, name)[0])
-            continue
-        _, is_ended = writers.run(what, name, draw.uniform(0, 0.9 * min(took)))
+    for tried in count(1):
+        name = next(names)
+        _, is_ended = writers.run(what, name, draw.uniform(0, 0.9 * shortest))
         inside += not is_ended
         completed += _check(what, name, home, session)
-    record_property("killed inside the writer", f"{what}: {inside} of {kills}")
-    record_property("left done or completed", f"{what}: {completed} of {kills}")
-    assert inside >= 0.8 * kills
+        if inside == kills:
+            break
+        assert tried < 10 * kills, f"only {inside} of {tried} kills hit the writer"
+    record_property("killed inside the writer", f"{what}: {inside} of {tried}")
+    record_property("left done or completed", f"{what}: {completed} of {tried}")
 
 
 def _prepared(what: str, home: Path, session: Path, at: int) -> str:

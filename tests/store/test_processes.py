@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,13 +69,14 @@ def test_eight_processes_that_save_the_same_sessions_lose_no_update(tmp_path: Pa
 def test_a_kill_at_any_instant_loses_nothing_saved(
     tmp_path: Path, pytestconfig: pytest.Config, record_property: pytest.RecordProperty
 ) -> None:
-    """The same store is killed again and again; most kills hit inside a transaction.
+    """The same store is killed again and again, until so many kills hit inside a transaction.
 
-    A transaction is open from SQLite's own trace of BEGIN until the save has returned.
+    A transaction is open from SQLite's own trace of BEGIN until the save has returned. How often a kill hits
+    depends on how busy the computer is, so one that missed is checked but not counted.
     """
     kills, draw, inside = pytestconfig.getoption("--kills"), random.Random(4), 0
     saved, taken = dict.fromkeys(range(5), 0), set()
-    for _ in range(kills):
+    for tried in count(1):
         said = killed(start("save_forever", tmp_path / "s"), draw, events=12)
         inside += said[-1] == ["begin"]
         for event, *words in said:
@@ -91,8 +93,10 @@ def test_a_kill_at_any_instant_loses_nothing_saved(
                 assert store.load_index(TENANT, key(number)) == (found.graph or None)
                 saved[number] = found.rev
             assert taken <= {s.id for s in store.history.snapshots()}
-    record_property("kills inside a transaction", f"{inside} of {kills}")
-    assert inside >= 0.8 * kills
+        if inside == kills:
+            break
+        assert tried < 10 * kills, f"only {inside} of {tried} kills hit a transaction"
+    record_property("kills inside a transaction", f"{inside} of {tried}")
 
 
 @pytest.mark.slow
