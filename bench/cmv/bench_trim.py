@@ -148,8 +148,11 @@ def reductions(folder: Path) -> dict[str, Any]:
         "keep_last_0": TrimOptions(keep_last=0, yes=True),
         "keep_last_0_stub_requests": TrimOptions(keep_last=0, requests="writes", yes=True),
     }
+    paths = sorted(folder.glob("*.jsonl"))
+    if not paths:
+        raise SystemExit(f"no *.jsonl in {folder}: name a folder of Claude Code sessions")
     sessions: dict[str, Any] = {}
-    for path in sorted(folder.glob("*.jsonl")):
+    for path in paths:
         reports = {name: trim(path, None, plan) for name, plan in plans.items()}
         sessions[path.stem] = {
             name: {
