@@ -34,8 +34,8 @@ class Open(NamedTuple):
 
     Attributes:
         starts: int64 ``[blocks + 1]``: where the shared terms of a block begin.
-        terms: int64: terms that several candidates hold; no others have a row.
-        weight: float64: of each term; 0 once it is covered.
+        terms: int64: the open terms that each holds: those of some weight that several candidates hold.
+        weight: float64: of each open term; 0 once it is covered.
         alone: float64 ``[blocks]``: weight of the terms that no other candidate holds.
     """
 
@@ -121,10 +121,12 @@ def _open(index: TermIndex, weight: FloatArray, is_kept: BoolArray, candidates: 
     weight[terms[np.repeat(is_kept, lengths)]] = 0
     alone = row_sums(index.starts, np.where(holders == 1, weight, 0).take(terms))
     alone[~is_candidate] = 0
-    is_shared = ((holders > 1) & (weight > 0)).take(terms) & of_candidate
-    places = np.flatnonzero(is_shared)
+    is_shared = (holders > 1) & (weight > 0)
+    places = np.flatnonzero(is_shared.take(terms) & of_candidate)
     starts = np.searchsorted(places, index.starts)
-    return Open(starts, terms[places].astype(np.int64), weight, alone)
+    # Numbered anew, since the weights of a few open terms stay in the cache and those of all do not.
+    number = np.cumsum(is_shared) - 1
+    return Open(starts, number.take(terms[places]), weight[is_shared], alone)
 
 
 def _joined(one: Open, two: Open) -> Open:
