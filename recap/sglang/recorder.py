@@ -39,6 +39,7 @@ LOG = logging.getLogger(__name__)
 FAULTS = ("refused", "not-finite", "other-rank")
 """Reasons of a CaptureError that say that something is wrong with us, not with the request."""
 
+_NONE = np.empty(0, np.int64)
 _OTHER_ATTENTION = frozenset({"q_rope", "k_rope", "idx_q"})
 
 
@@ -78,7 +79,7 @@ class Recorder:
         self._inner = inner
         self._edge_layer = edge_of(tuple(tap.layers), options.settings.edge_layer)
         self._tracks: dict[str, Track] = {}
-        self._ready = 0
+        self._ready: set[Track] = set()
         self._step: list[Track] = []
         self._failures = 0
 
@@ -92,7 +93,7 @@ class Recorder:
             forward_batch: Its ForwardBatch.
             requests: Its requests, in order.
         """
-        tracks = [self._track(request) for request in requests]
+        tracks = [self._tracked(request) for request in requests]
         if self.is_off:
             return
         self._step = [track for track in tracks if track is not None and not track.dropped]
@@ -100,6 +101,7 @@ class Recorder:
             self._stage(forward_batch, requests, tracks)
         except Exception as err:  # noqa: BLE001 - never reaches serving
             self._fail_step(err)
+            self._unstage()
 
     def keep(self, layer: Any, q: Tensor, forward_batch: Any, options: dict[str, Any]) -> None:
         """Keep the staged rows of one attention layer; the wrapper calls it after each forward."""
@@ -121,7 +123,7 @@ class Recorder:
 
     def end_request(self, request: Any) -> None:
         """Measure a finished request while it still holds its keys; a retracted one goes on."""
-        track = self._tracks.get(request.rid)
+        track = self._known(request)
         if track is None or track.result is not None or not request.finished():
             return
         try:
@@ -132,29 +134,38 @@ class Recorder:
         self._give_back(track)
         self.counts[result.dropped or "recorded"] += 1
         track.result = result
-        self._ready += 1
+        self._ready.add(track)
 
     @property
     def has_results(self) -> bool:
         """Whether a result waits for the output of its request."""
-        return self._ready > 0
+        return bool(self._ready)
 
     def results(self, requests: Sequence[Any]) -> list[list[dict[str, Any]]]:
         """Return for each request what goes into its output: its result once, else nothing."""
         return [self._emitted(request) for request in requests]
 
     def _emitted(self, request: Any) -> list[dict[str, Any]]:
-        track = self._tracks.get(request.rid)
+        track = self._known(request)
         if track is None or track.result is None or not request.finished():
             return []
         self._forget(request.rid, track)
         return [track.result.wire()]
 
-    def _track(self, request: Any) -> Track | None:
-        """Return the track of a request, made at its first step; None when it carries no payload."""
-        known = self._tracks.get(request.rid)
-        if known is not None and known.request() is request:
-            return known
+    def _known(self, request: Any) -> Track | None:
+        """Return the track of this very request: another one may have the same id."""
+        track = self._tracks.get(request.rid)
+        return track if track is not None and track.request() is request else None
+
+    def _tracked(self, request: Any) -> Track | None:
+        try:
+            return self._known(request) or self._new(request)
+        except Exception as err:  # noqa: BLE001 - never reaches serving
+            self._fail(err)
+            return None
+
+    def _new(self, request: Any) -> Track | None:
+        """Return the track of a request at its first step; None when it carries no payload."""
         params = compat.custom_params(request)
         if not params:
             return None
@@ -170,8 +181,8 @@ class Recorder:
             track.dropped = "unattributable"
         if self.is_off:
             track.dropped = "off"
-        if known is not None:
-            self._forget(request.rid, known)
+        if (other := self._tracks.get(request.rid)) is not None:
+            self._forget(request.rid, other)
         self._enter(request, track)
         return track
 
@@ -193,15 +204,23 @@ class Recorder:
             return
         del self._tracks[rid]
         self._give_back(track)
+        self._ready.discard(track)
         if track.result is None:
             self.counts["abandoned"] += 1
-        else:
-            self._ready -= 1
 
     def _give_back(self, track: Track) -> None:
         if track.part is not None:
             self._tap.give_back(track.part)
             track.part = None
+
+    def _unstage(self) -> None:
+        """Keep nothing of the next forward: what is staged may be of an earlier step."""
+        try:
+            self._tap.stage_prefill((), _NONE, _NONE)
+            self._tap.stage_decode({})
+        except Exception as err:  # noqa: BLE001 - never reaches serving
+            for track in tuple(self._tracks.values()):
+                track.failure = track.failure or err
 
     def _stage(self, batch: Any, requests: Sequence[Any], tracks: Sequence[Track | None]) -> None:
         mode = batch.forward_mode
@@ -210,7 +229,7 @@ class Recorder:
         self._stage_decode(batch, requests, tracks if mode.is_decode() else ())
 
     def _stage_prefill(self, batch: Any, tracks: Sequence[Track | None]) -> None:
-        tokens, places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        tokens, places = [_NONE], [_NONE]
         spans = compat.prefill_spans(batch) if tracks else ()
         row = 0
         for track, (first, end) in zip(tracks, spans, strict=True):
@@ -312,11 +331,14 @@ class Recorder:
         self._failures += 1
         LOG.warning("a request was not measured: %s", type(err).__name__, exc_info=err)
         if self._failures >= self._options.error_limit and not self.is_off:
-            self.is_off = True
-            self._tap.stage_decode({})
-            for track in self._tracks.values():
-                track.dropped = track.dropped or "off"
-            LOG.error(
-                "%d measurements failed in a row: this worker serves on without statistics",
-                self._failures,
-            )
+            self._unstage()
+            self._switch_off()
+
+    def _switch_off(self) -> None:
+        self.is_off = True
+        for track in tuple(self._tracks.values()):  # one whose request is gone may leave meanwhile
+            track.dropped = track.dropped or "off"
+        LOG.error(
+            "%d measurements failed in a row: this worker serves on without statistics",
+            self._failures,
+        )

@@ -248,6 +248,16 @@ def test_a_second_request_of_the_same_id_is_another_one(engine: Engine) -> None:
     assert engine.tap.free == PARTS
 
 
+def test_two_requests_of_one_id_at_a_time_are_never_taken_for_each_other(engine: Engine) -> None:
+    first, second = Request("r", row=1), Request("r", row=2)
+    engine.prefill([first], [(0, TOKENS)])
+    engine.prefill([second], [(0, 20)])
+    assert engine.end(first) == []  # its track made room for the second one's
+    engine.prefill([second], [(20, TOKENS)])
+    assert engine.end(second) == [{**whole(engine), "rid": "r"}]
+    assert engine.tap.free == PARTS
+
+
 def fail(*_: object) -> None:
     raise RuntimeError("out of memory")
 
@@ -283,6 +293,54 @@ def test_a_step_that_fails_spoils_its_requests_only(engine: Engine) -> None:
     engine.prefill([after], [(0, TOKENS)])
     assert engine.end(bad)[0]["dropped"] == "refused"
     assert engine.end(after)[0]["dropped"] == ""
+
+
+class Unreadable(Request):
+    """A request of another version: what is read of it first is missing."""
+
+    def __init__(self, rid: str) -> None:
+        super().__init__(rid)
+        del self.sampling_params
+
+
+def test_a_request_that_cannot_be_read_costs_the_others_nothing(engine: Engine) -> None:
+    request = Request("whole")
+    engine.prefill([Unreadable("unreadable"), request], [(0, 7), (0, TOKENS)])
+    assert engine.end(request)[0] == whole(engine)
+    assert engine.recorder.counts["errors"] == 1
+
+
+def unstaged(engine: Engine, requests: Sequence[Request], lengths: Sequence[int]) -> None:
+    """A decode step whose batch says less than it should, until the layers are called."""
+    import torch
+    from sglang.srt.model_executor.forward_batch_info import ForwardMode
+
+    batch = SimpleNamespace(
+        forward_mode=ForwardMode.DECODE,
+        seq_lens_cpu=torch.tensor([]),
+        req_pool_indices=torch.tensor([request.kv.req_pool_idx for request in requests]),
+    )
+    engine.recorder.start_step(batch, requests)
+    engine.recorder.keep(LAYER, engine.queries[[n - 1 for n in lengths]], batch, {})
+
+
+def test_a_step_that_cannot_be_staged_spoils_its_own_requests(engine: Engine) -> None:
+    request, other = Request("r"), Request("whole", row=2)
+    engine.prefill([request, other], [(0, TOKENS - 1), (0, TOKENS)])
+    unstaged(engine, [request], [TOKENS])
+    assert engine.end(request)[0]["dropped"] == "refused"
+    assert engine.end(other)[0] == whole(engine)
+
+
+def test_what_an_earlier_step_staged_takes_no_row_of_one_that_cannot_be_staged(
+    engine: Engine,
+) -> None:
+    retracted, other = Request("whole", row=1), Request("other", row=1)
+    engine.prefill([retracted], [(0, TOKENS - 1)])
+    engine.decode([retracted], [TOKENS])
+    engine.recorder.end_request(retracted)  # another request gets its row of the table
+    unstaged(engine, [other], [9])
+    assert engine.end(retracted)[0] == whole(engine)
 
 
 def test_queries_that_are_not_handed_over_whole_are_refused(engine: Engine) -> None:
