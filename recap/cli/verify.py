@@ -8,7 +8,7 @@ import click
 
 from recap.cli.command import Command
 from recap.cli.options import json_option
-from recap.cli.output import Line, counted, say, say_json
+from recap.cli.output import Line, counted, number, say, say_json
 from recap.cli.state import State, folder_option
 from recap.cli.versions import homes, settle_first
 from recap.errors import StoreError, UsageError
@@ -41,11 +41,11 @@ WORDS = {
 @click.option("--dry-run", is_flag=True, help="With --repair: say what is wrong, change nothing.")
 @json_option
 def command(name: str | None, state: State, is_repair: bool, dry_run: bool, as_json: bool) -> None:
-    """Prove every row of the store by its hash; exit 1 when something is wrong.
+    """Prove every row of the store and of its backups by its hash; exit 1 when something is wrong.
 
     With NAME one snapshot is read whole, or the file of one branch. --repair copies the damaged files to
     a folder of their own first, and never touches that copy; files that a command left unfinished when it
-    was killed it completes or takes away.
+    was killed it completes or takes away. It exits 1 when something is lost, or may be.
     """
     from recap.store.verify import verify
 
@@ -64,8 +64,13 @@ def command(name: str | None, state: State, is_repair: bool, dry_run: bool, as_j
         say_json(SCHEMA, {**said, "settled": settled})
     else:
         _tell(state, faults, done, is_settled=bool(settled))
-    if left:
+    if left or (done and is_loss(done)):
         raise click.exceptions.Exit(1)
+
+
+def is_loss(done: Repair) -> bool:
+    """Return True when a repair could not save everything, or cannot know that it did."""
+    return bool(done.lost or done.unknown)
 
 
 def _mended(state: State, faults: Sequence[Fault]) -> tuple[Repair | None, list[Json]]:
@@ -114,6 +119,7 @@ def repair_json(done: Repair) -> dict[str, Json]:
         "lost": dict(done.lost),
         "unknown": list(done.unknown),
         "new_secret": done.is_new_secret,
+        "damaged_backups": done.backups,
     }
 
 
@@ -129,20 +135,35 @@ def _tell(state: State, faults: Sequence[Fault], done: Repair | None, *, is_sett
         if not is_settled:
             say(f"{counted(len(faults), 'fault')} in {state.place}")
         return
-    say(
-        Line("repaired", "good"),
-        f"  kept        {_rows(done.kept)}",
-        f"  from backup {_rows(done.restored)}",
-        f"  lost        {_rows(done.lost)}",
-    )
-    if done.unknown:
-        say(f"  unknown     rows of {', '.join(done.unknown)} may be gone that nothing names")
+    say(*_outcome(done))
+
+
+def _outcome(done: Repair) -> list[Line]:
+    lines = [Line("repaired, not all of it" if is_loss(done) else "repaired", _tone(done))]
+    if done.kept or done.restored or is_loss(done):
+        lines += [
+            Line(f"  kept        {_rows(done.kept) or 'nothing'}"),
+            Line(f"  from backup {_rows(done.restored) or 'nothing'}"),
+            Line(f"  lost        {_losses(done)}", _tone(done)),
+        ]
+    if done.backups:
+        lines.append(Line(f"  backups     {number(done.backups)} damaged, moved away"))
     if done.is_new_secret:
-        say("  secret      made anew: sessions and selections cannot be found again")
+        lines.append(Line("  secret      made anew: sessions and selections cannot be found again"))
     if done.copy is not None:
-        say(f"  as it was   {done.copy}")
+        lines.append(Line(f"  as it was   {done.copy}"))
+    return lines
+
+
+def _tone(done: Repair) -> Tone:
+    return "bad" if is_loss(done) else "good"
+
+
+def _losses(done: Repair) -> str:
+    """Return what is gone: rows that something still names, and those that nothing does."""
+    unknown = f"what nothing names any more of {', '.join(done.unknown)}" if done.unknown else ""
+    return ", and ".join(filter(None, (_rows(done.lost), unknown))) or "nothing"
 
 
 def _rows(rows: Mapping[str, int]) -> str:
-    named = [f"{count} of {table}" for table, count in rows.items() if count]
-    return ", ".join(named) or "nothing"
+    return ", ".join(f"{number(count)} of {table}" for table, count in rows.items() if count)

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import sqlite3
+import stat
 import time
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -29,7 +30,14 @@ _log = logging.getLogger(__name__)
 
 def backups(place: Place) -> list[Path]:
     """Return the rolling copies, newest first."""
-    return sorted(place.backups.glob("*.db"), reverse=True)  # their names are their times
+    found = (path for path in place.backups.glob("*.db") if _is_regular(path))
+    return sorted(found, reverse=True)  # their names are their times
+
+
+def _is_regular(path: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return stat.S_ISREG(path.lstat().st_mode)
+    return False
 
 
 def copy(database: Path, target: Path) -> None:
@@ -89,6 +97,8 @@ def roll(place: Place, now: float) -> None:
         place.backups.mkdir(FOLDER_MODE, exist_ok=True)
         place.backups.chmod(FOLDER_MODE)
         with locked(place.backups / "lock", is_exclusive=True, seconds=0):
+            for left in place.backups.glob("*.new-*"):  # of a process that was killed
+                left.unlink()
             copy(place.database, target)
             os.utime(target, (now, now))
     except (OSError, StoreError) as err:

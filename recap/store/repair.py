@@ -31,7 +31,7 @@ from recap.store.files import (
 from recap.store.opening import build
 from recap.store.salvage import open_damaged, salvaging
 from recap.store.tables import OF_TENANTS, TABLES, columns_of
-from recap.store.verify import database_faults, is_snapshot_whole
+from recap.store.verify import damaged_backups, database_faults, is_snapshot_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -52,6 +52,7 @@ class Repair(NamedTuple):
         lost: Rows by table that are known to be gone.
         unknown: Tables of which rows may be gone that nothing names.
         is_new_secret: Whether the secret had to be made anew: sessions are then gone.
+        backups: How many damaged backups were moved to ``copy``.
     """
 
     copy: Path | None
@@ -60,6 +61,7 @@ class Repair(NamedTuple):
     lost: Mapping[str, int]
     unknown: tuple[str, ...]
     is_new_secret: bool
+    backups: int = 0
 
 
 NOTHING_DONE = Repair(None, {}, {}, {}, (), False)
@@ -69,7 +71,8 @@ def repair(folder: Path | None = None, *, clock: Callable[[], float] = time.time
     """Rebuild the store of a folder from what can be proved, if it is damaged, and return how.
 
     The damaged files are copied to a folder ``damaged-<time>`` first, and that copy is never
-    touched again. Permissions are set right in any case.
+    touched again; damaged backups are moved there, once what they still prove is taken. Permissions
+    are set right in any case.
 
     Args:
         folder: None for RECAP_HOME, else the user's data folder.
@@ -92,8 +95,9 @@ def repair(folder: Path | None = None, *, clock: Callable[[], float] = time.time
                     if fault.code == "schema":
                         raise StoreError(f"{fault.detail}; {fault.advice}")
                 if not faults:
-                    return NOTHING_DONE
-            return _rebuilt(place, _set_aside(place, clock()))
+                    return _without_damaged_backups(place, NOTHING_DONE, clock())
+            done = _rebuilt(place, _set_aside(place, clock()))
+            return _without_damaged_backups(place, done, clock())
         except sqlite3.Error as err:
             raise translated(err, place.database) from err
         except OSError as err:
@@ -109,17 +113,36 @@ def _set_permissions(place: Place) -> None:
             path.chmod(FOLDER_MODE)
 
 
+def _without_damaged_backups(place: Place, done: Repair, now: float) -> Repair:
+    """Move damaged backups to the copy of what was damaged, and return the repair with their number."""
+    damaged = [path for path, _ in damaged_backups(place)]
+    if not damaged:
+        return done
+    target = done.copy or _new_aside(place, now)
+    for path in damaged:
+        path.rename(target / path.name)
+    sync_folder(target)
+    sync_folder(place.backups)
+    return done._replace(copy=target, backups=len(damaged))
+
+
 def _set_aside(place: Place, now: float) -> Path:
     """Copy the files of the store to a new folder, byte for byte."""
+    target = _new_aside(place, now)
+    for source in (*_database_files(place.database), place.secret):
+        if source.exists():
+            _copy(source, target / source.name)
+    sync_folder(target)
+    return target
+
+
+def _new_aside(place: Place, now: float) -> Path:
+    """Return a new folder for what is damaged."""
     stamp = time.strftime("damaged-%Y%m%dT%H%M%SZ", time.gmtime(now))
     names = [stamp, *(f"{stamp}-{number}" for number in range(2, 1000))]
     target = next(place.folder / name for name in names if not (place.folder / name).exists())
     target.mkdir(FOLDER_MODE)
     target.chmod(FOLDER_MODE)
-    for source in (*_database_files(place.database), place.secret):
-        if source.exists():
-            _copy(source, target / source.name)
-    sync_folder(target)
     sync_folder(place.folder)
     return target
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from recap.errors import StoreError, shown_path
 from recap.store import objects, snapshots, unfinished
+from recap.store.backup import backups
 from recap.store.database import connect
 from recap.store.failures import REPAIR, translated
 from recap.store.files import (
@@ -27,12 +28,14 @@ from recap.store.opening import is_cut
 from recap.store.tables import TABLES, columns_of, is_proved, read_any_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
+
+    from recap.store.tables import Table
 
 Code: TypeAlias = Literal[
     "missing", "permissions", "secret", "foreign", "schema", "pages", "row", "dangling", "snapshot",
-    "unfinished",
+    "unfinished", "backup",
 ]  # fmt: skip
 
 
@@ -64,16 +67,27 @@ _DANGLING = {
 def verify(folder: Path | None = None) -> tuple[Fault, ...]:
     """Return what is wrong with the store of a folder; nothing for a store that is whole.
 
-    Reads every row and proves what can be proved. Writes nothing, and works on a store that cannot
-    be opened.
+    Reads every row, those of the backups as well, and proves what can be proved. Writes nothing, and
+    works on a store that cannot be opened.
 
     Args:
         folder: None for RECAP_HOME, else the user's data folder.
     """
     place = Place(store_folder(folder, os.environ))
+    return (*_faults(place), *_backup_faults(place))
+
+
+def _faults(place: Place) -> Iterator[Fault]:
     if not place.database.is_file() or place.database.is_symlink():
-        return (Fault("missing", f"{place.database} is no file", REPAIR),)
-    return (*_file_faults(place), *(database_faults(place) or _unfinished_faults(place)))
+        yield Fault("missing", f"{place.database} is no file", REPAIR)
+        return
+    yield from _file_faults(place)  # first: SQLite makes files of the mode that the database has
+    yield from database_faults(place) or _unfinished_faults(place)
+
+
+def _backup_faults(place: Place) -> Iterator[Fault]:
+    for path, what in damaged_backups(place):
+        yield Fault("backup", f"the backup {path} is damaged ({what})", REPAIR)
 
 
 def _file_faults(place: Place) -> Iterator[Fault]:
@@ -113,6 +127,38 @@ def database_faults(place: Place) -> list[Fault]:
     except sqlite3.Error as err:  # the faults found so far are kept
         faults.append(Fault("pages", str(translated(err, place.database)), REPAIR))
     return faults
+
+
+def damaged_backups(place: Place) -> Iterator[tuple[Path, str]]:
+    """Yield the backups that cannot be proved whole, each with the first thing wrong with it."""
+    for path in backups(place):
+        try:
+            with closing(connect(path, is_reader=True)) as connection:
+                read_any_text(connection)
+                what = next(_wrong_with_copy(connection, path), "")
+        except sqlite3.Error as err:
+            if not path.exists():  # a process that made a newer one took it away
+                continue
+            what = str(err)
+        if what:
+            yield path, what
+
+
+def _wrong_with_copy(connection: sqlite3.Connection, path: Path) -> Iterator[str]:
+    """Yield what is wrong with a copy, which may be of an older release and know fewer tables."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    if application != APPLICATION_ID:
+        yield "it is a database of another program"
+    (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+    if is_cut(path, page_bytes):
+        yield "its last page is cut"
+    for (text,) in connection.execute("PRAGMA integrity_check(1)").fetchall():
+        if text != "ok":
+            yield text.replace("\n", "; ")
+    known = [table for table in TABLES if columns_of(connection, table).names]
+    if not known:
+        yield "it holds no table of a store"
+    yield from _damaged_rows(connection, known)
 
 
 def _all_faults(connection: sqlite3.Connection, place: Place) -> Iterator[Fault]:
@@ -163,13 +209,19 @@ def _secret_faults(connection: sqlite3.Connection, place: Place) -> Iterator[Fau
         yield Fault("secret", "the secret is not the one of this database", advice)
 
 
-def _row_faults(connection: sqlite3.Connection) -> Iterator[Fault]:
-    for table in TABLES:
+def _damaged_rows(connection: sqlite3.Connection, tables: Iterable[Table]) -> Iterator[str]:
+    """Yield which rows are not what was written."""
+    for table in tables:
         columns = columns_of(connection, table)
         query = f"SELECT rowid, {', '.join(columns.names)} FROM {table.name} ORDER BY rowid"
         for rowid, *row in connection.execute(query):
             if not is_proved(table, columns, row):
-                yield Fault("row", f"row {rowid} of {table.name} is damaged", REPAIR)
+                yield f"row {rowid} of {table.name} is damaged"
+
+
+def _row_faults(connection: sqlite3.Connection) -> Iterator[Fault]:
+    for what in _damaged_rows(connection, TABLES):
+        yield Fault("row", what, REPAIR)
     for name, query in _DANGLING.items():
         (count,) = connection.execute(query).fetchone()
         if count:

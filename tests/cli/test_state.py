@@ -211,8 +211,41 @@ def test_a_store_whose_database_is_gone_is_repaired_and_not_taken_for_none(
         result = kept(cli, *command)
         assert result.status == 1
         assert "recap verify --repair" in result.out + result.err
-    assert kept(cli, "verify", "--repair").status == 0
+    result = kept(cli, "verify", "--repair")
+    assert result.status == 1  # what was stored since the backup is gone
+    assert "from backup 1 of sessions" in result.out
+    assert kept(cli, "verify").status == 0
     assert len(kept(cli, "graph", "--json").json()["graphs"]) == 1
+
+
+@pytest.mark.parametrize("left", [0, 4096])
+def test_a_store_of_which_nothing_is_left_is_not_said_to_have_lost_nothing(
+    cli: Cli, tmp_path: Path, left: int
+) -> None:
+    kept(cli, "observe", session(tmp_path / "s.json"))
+    database = tmp_path / HOME / "recap.db"
+    database.write_bytes(database.read_bytes()[:left])
+    result = kept(cli, "verify", "--repair")
+    assert result.status == 1
+    assert "lost        nothing\n" not in result.out
+    assert "lost        what nothing names any more of sessions, selections" in result.out
+    assert "repaired, not all of it" in result.out
+    assert kept(cli, "verify").status == 0
+
+
+def test_a_damaged_backup_is_told_and_moved_away(cli: Cli, tmp_path: Path) -> None:
+    kept(cli, "observe", session(tmp_path / "s.json"))
+    kept(cli, "graph")
+    (backup,) = (tmp_path / HOME / "backups").glob("*.db")
+    backup.write_bytes(backup.read_bytes()[:-5000])
+    result = kept(cli, "verify")
+    assert result.status == 1
+    assert f"the backup {backup} is damaged" in result.out
+    result = kept(cli, "verify", "--repair")
+    assert result.status == 0
+    assert "backups     1 damaged, moved away" in result.out
+    assert "lost" not in result.out
+    assert kept(cli, "verify").status == 0
 
 
 def test_prices_of_the_settings_file_are_used_and_checked(cli: Cli, demo: Path) -> None:

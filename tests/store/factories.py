@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from recap.store import BranchRow, Chain, SelectionRow, SessionRow, SideFile, SnapshotRow
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from recap.store import Store
 
 TENANT, OTHER = b"t" * 16, b"o" * 16
@@ -71,5 +73,10 @@ def rows_in(store: Store, table: str) -> int:
 
 def execute(store: Store, statement: str, *values: object) -> None:
     """Change the database behind the store's back."""
-    with closing(sqlite3.connect(store.folder / "recap.db")) as connection, connection:
+    execute_in(store.folder / "recap.db", statement, *values)
+
+
+def execute_in(database: Path, statement: str, *values: object) -> None:
+    """Change a database that is no open store's."""
+    with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute(statement, values)

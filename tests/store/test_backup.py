@@ -10,7 +10,9 @@ import pytest
 from recap.errors import StoreError
 from recap.store import Store
 from recap.store.files import locked
-from tests.store.factories import TENANT, fill, key, row
+from recap.store.repair import repair
+from recap.store.verify import verify
+from tests.store.factories import TENANT, execute_in, fill, key, row
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,3 +98,97 @@ def test_processes_that_open_at_once_make_one_copy(tmp_path: Path) -> None:
     assert copies(tmp_path) == []
     save_at(tmp_path, 2)
     assert len(copies(tmp_path)) == 1
+
+
+def test_a_copy_that_a_killed_process_left_unfinished_goes_with_the_next_one(
+    tmp_path: Path,
+) -> None:
+    save_at(tmp_path, 0)
+    save_at(tmp_path, 1)
+    left = tmp_path / "backups" / "19700101T000001Z.db.new-0123456789abcdef"
+    left.write_bytes(b"half a copy")
+    save_at(tmp_path, 2 + DAY)
+    assert not left.exists()
+    assert len(copies(tmp_path)) == 2
+
+
+def filled_with_copy(folder: Path) -> Path:
+    """Return the one backup of a store that holds something."""
+    with Store.open(folder, clock=lambda: 0.0) as store:
+        fill(store)
+    with Store.open(folder, clock=lambda: 1.0):
+        pass
+    (copy,) = folder.glob("backups/*.db")
+    return copy
+
+
+def damage(copy: Path, how: str) -> None:
+    data = copy.read_bytes()
+    if how == "cut":
+        copy.write_bytes(data[:-5000])
+    elif how == "noise":
+        copy.write_bytes(b"\xa7" * len(data))
+    elif how == "empty":
+        copy.write_bytes(b"")
+    elif how == "scribbled":
+        copy.write_bytes(data[:4096] + bytes(3 * 4096) + data[4 * 4096 :])
+    else:  # a single row, which no page tells
+        execute_in(copy, "UPDATE sessions SET label = 'x' WHERE rowid = 3")
+
+
+@pytest.mark.parametrize("how", ["cut", "noise", "empty", "scribbled", "row"])
+def test_a_damaged_copy_is_found_and_moved_away(tmp_path: Path, how: str) -> None:
+    """Nobody would have known before the day it is needed."""
+    folder = tmp_path / "store"
+    copy = filled_with_copy(folder)
+    assert verify(folder) == ()
+    damage(copy, how)
+    damaged = copy.read_bytes()
+    (fault,) = verify(folder)
+    assert fault.code == "backup"
+    assert str(copy) in fault.detail
+    assert "recap verify --repair" in fault.advice
+    before = (folder / "recap.db").read_bytes()
+    done = repair(folder)
+    assert (done.kept, done.lost, done.unknown, done.backups) == ({}, {}, (), 1)
+    assert done.copy is not None
+    assert (done.copy / copy.name).read_bytes() == damaged
+    assert verify(folder) == ()
+    assert repair(folder).copy is None
+    assert (folder / "recap.db").read_bytes() == before
+    save_at(folder, 2.0)
+    assert len(copies(folder)) == 1
+
+
+@pytest.mark.parametrize("how", ["cut", "noise", "empty", "scribbled", "row"])
+def test_a_damaged_copy_stops_no_repair(tmp_path: Path, how: str) -> None:
+    """It gives what it still proves, and the older one the rest."""
+    folder = tmp_path / "store"
+    copy = filled_with_copy(folder)
+    shutil.copy(copy, copy.with_name("19600101T000000Z.db"))
+    damage(copy, how)
+    (folder / "recap.db").unlink()
+    done = repair(folder)
+    assert done.backups == 1
+    assert done.restored["sessions"] == 12
+    assert done.restored["snapshots"] == 3
+    assert verify(folder) == ()
+    assert len(copies(folder)) == 1
+
+
+def test_what_is_no_file_is_no_copy(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    copy = filled_with_copy(folder)
+    copy.with_name("29990101T000000Z.db").mkdir(mode=0o700)
+    copy.with_name("29990102T000000Z.db").symlink_to("/dev/zero")
+    assert verify(folder) == ()
+    (folder / "recap.db").unlink()
+    assert repair(folder).restored["sessions"] == 12
+
+
+def test_a_copy_of_an_older_release_is_whole(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    copy = filled_with_copy(folder)
+    execute_in(copy, "DROP TABLE unfinished")
+    execute_in(copy, "DELETE FROM migrations WHERE number > 1")
+    assert verify(folder) == ()

@@ -56,6 +56,14 @@ def is_part_of(some: Held, whole: Held) -> bool:
     )
 
 
+def tells_all(done: Repair, left: Held, whole: Held) -> bool:
+    """Return True when a repair tells of each table that lost rows, by number or as not known."""
+    return all(
+        len(some) == len(all_of_it) or name in {*done.lost, *done.unknown}
+        for name, some, all_of_it in zip(Held._fields, left, whole, strict=True)
+    )
+
+
 class Image:
     """The files of a filled store, and what it holds."""
 
@@ -129,6 +137,7 @@ def test_a_database_cut_at_any_page_is_refused_and_repaired(
         refused(folder, damaged)
         done, left = repaired(folder, damaged)
         assert is_part_of(left, whole)
+        assert tells_all(done, left, whole)
         kept.append(sum(done.kept.values()))
     assert kept[0] == 0
     assert kept[-1] > 0.8 * sum(map(len, whole))
@@ -140,8 +149,9 @@ def test_a_cut_inside_a_page_is_repaired_too(tmp_path: Path, image: Image) -> No
     for size in (1, 99, 100, PAGE - 1, len(database) - 1, len(database) - PAGE // 2):
         folder = laid_out(tmp_path / str(size), database[:size], secret)
         refused(folder, database[:size])
-        _, left = repaired(folder, database[:size])
+        done, left = repaired(folder, database[:size])
         assert is_part_of(left, whole)
+        assert tells_all(done, left, whole)
 
 
 @pytest.mark.slow
@@ -165,8 +175,9 @@ def test_scribbles_are_reported_and_what_is_proved_is_kept(
         with Store.open(folder) as store:
             assert held(store) == whole
         return
-    _, left = repaired(folder, bytes(damaged))
+    done, left = repaired(folder, bytes(damaged))
     assert is_part_of(left, whole)
+    assert tells_all(done, left, whole)
 
 
 def test_a_broken_first_page_costs_no_row(tmp_path: Path, image: Image) -> None:
