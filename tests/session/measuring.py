@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recap.graph.observation import TurnObservation
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
 
     from recap.blocks.table import BlockTable
     from recap.config import Settings
+
+GATE = "RECAP_TEST_GATE"
+"""Environment variable: the file that lets ``held`` go on."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,7 @@ class Drawn:
     fingerprint: str = "drawn"
     seconds: float = 0.0
     drop_every: int = 4
+    gate: Path | None = None
     turns: list[int] = field(default_factory=list)
     served: list[Collection[str] | None] = field(default_factory=list)
 
@@ -42,6 +48,8 @@ class Drawn:
         served: Sequence[Collection[str] | None],
     ) -> Iterator[Measured]:
         for turn, seed, shown in zip(turns, seeds, served, strict=True):
+            while turn > turns.start and self.gate and not self.gate.exists():
+                time.sleep(0.005)
             time.sleep(self.seconds)
             self.turns.append(turn)
             self.served.append(shown)
@@ -78,6 +86,11 @@ def drawn(settings: Settings) -> Drawn:
 
 def slow(settings: Settings) -> Drawn:
     return Drawn(seconds=0.02)
+
+
+def held(settings: Settings) -> Drawn:
+    """Measures a turn, and the others once a test has made the gate: till then it is at work."""
+    return Drawn(seconds=0.02, gate=Path(os.environ[GATE]))
 
 
 def deadly(settings: Settings) -> Drawn:

@@ -20,7 +20,7 @@ from recap.session import Session
 from recap.session.worker import Job, Worker
 from recap.store import Store
 from recap.turns import SessionKey
-from tests.session.measuring import Drawn
+from tests.session.measuring import GATE, Drawn
 from tests.testing import conversation
 
 if TYPE_CHECKING:
@@ -30,7 +30,9 @@ SETTINGS = Settings(retention="0.3", observer="proxy")
 TURNS = 12
 MESSAGES = conversation(TURNS, steps=2)
 PATIENCE_S = 100.0
-DRAWN, SLOW, DEADLY = (f"tests.session.measuring:{name}" for name in ("drawn", "slow", "deadly"))
+DRAWN, SLOW, HELD, DEADLY = (
+    f"tests.session.measuring:{name}" for name in ("drawn", "slow", "held", "deadly")
+)
 
 
 def until(claim: Callable[[], Any]) -> Any:
@@ -39,6 +41,14 @@ def until(claim: Callable[[], Any]) -> Any:
         assert time.monotonic() < end, "it never came true"
         time.sleep(0.005)
     return found
+
+
+@pytest.fixture
+def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What a worker with the observer HELD waits for after one turn of a session."""
+    path = tmp_path / "gate"
+    monkeypatch.setenv(GATE, str(path))
+    return path
 
 
 def job(folder: Path, id: str = "s") -> Job:
@@ -76,9 +86,11 @@ def test_a_log_is_measured_as_its_messages_are(tmp_path: Path) -> None:
         assert known(store).settled == whole()
 
 
-def test_the_process_is_of_low_priority_and_ends_with_the_worker(tmp_path: Path) -> None:
+def test_the_process_is_of_low_priority_and_ends_with_the_worker(
+    tmp_path: Path, gate: Path
+) -> None:
     with Store.open(tmp_path) as store:
-        worker = Worker(observer=SLOW)
+        worker = Worker(observer=HELD)
         worker.submit(job(store.folder), MESSAGES)
         pid = until(lambda: worker.progress().turns_done and worker.progress().pid)
         assert os.getpriority(os.PRIO_PROCESS, pid) >= 10
@@ -125,19 +137,24 @@ def test_a_session_that_always_ends_the_process_is_given_up(tmp_path: Path) -> N
         assert worker.progress().restarts == 2
 
 
-def test_a_session_submitted_before_the_end_is_noticed_does_not_wait(tmp_path: Path) -> None:
-    with Store.open(tmp_path) as store, Worker(observer=SLOW) as worker:
+def test_a_session_submitted_before_the_end_is_noticed_does_not_wait(
+    tmp_path: Path, gate: Path
+) -> None:
+    with Store.open(tmp_path) as store, Worker(observer=HELD) as worker:
         worker.submit(job(store.folder), MESSAGES)
         pid = until(lambda: worker.progress().turns_done and worker.progress().pid)
         worker.submit(job(store.folder, "other"), MESSAGES)
         os.kill(pid, signal.SIGKILL)
+        gate.touch()
         until(lambda: worker.progress().done == 2)
         assert worker.progress().restarts == 1
         assert known(store).settled == whole()
 
 
-def test_the_queue_is_bounded_and_holds_the_newest_state_of_each(tmp_path: Path) -> None:
-    with Store.open(tmp_path) as store, Worker(observer=SLOW, queue=3) as worker:
+def test_the_queue_is_bounded_and_holds_the_newest_state_of_each(
+    tmp_path: Path, gate: Path
+) -> None:
+    with Store.open(tmp_path) as store, Worker(observer=HELD, queue=3) as worker:
         worker.submit(job(store.folder, "first"), MESSAGES)
         until(lambda: worker.progress().session is not None)
         for _ in range(3):
@@ -146,19 +163,21 @@ def test_the_queue_is_bounded_and_holds_the_newest_state_of_each(tmp_path: Path)
         for name in ("a", "b", "c"):
             worker.submit(job(store.folder, name), MESSAGES)
         assert (worker.progress().queued, worker.progress().dropped) == (3, 1)
+        gate.touch()
         worker.close(wait=True)
         assert worker.progress().done == 4
         assert known(store, "same").settled.turns == 0, "the oldest one went"
         assert known(store, "c").settled.turns == known(store, "first").settled.turns == TURNS - 1
 
 
-def test_a_cancelled_session_keeps_what_was_measured(tmp_path: Path) -> None:
-    with Store.open(tmp_path) as store, Worker(observer=SLOW) as worker:
+def test_a_cancelled_session_keeps_what_was_measured(tmp_path: Path, gate: Path) -> None:
+    with Store.open(tmp_path) as store, Worker(observer=HELD) as worker:
         worker.submit(job(store.folder), MESSAGES)
         worker.submit(job(store.folder, "waits"), MESSAGES)
         assert worker.cancel(SessionKey("", "waits", "", ""))
         until(lambda: worker.progress().turns_done)
         assert worker.cancel(SessionKey("", "s", "", ""))
+        gate.touch()
         until(lambda: worker.progress().cancelled == 2)
         assert not worker.cancel(SessionKey("", "nobody", "", ""))
         worker.close(wait=True)
@@ -217,9 +236,9 @@ PARENT = """
 import sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from tests.session.test_worker import MESSAGES, SLOW, job
+from tests.session.test_worker import HELD, MESSAGES, job
 from recap.session.worker import Worker
-worker = Worker(observer=SLOW)
+worker = Worker(observer=HELD)
 worker.submit(job(Path(sys.argv[1])), MESSAGES)
 while not worker.progress().turns_done:
     time.sleep(0.005)
@@ -229,7 +248,9 @@ time.sleep(100)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_the_process_ends_with_the_one_that_started_it(tmp_path: Path, number: int) -> None:
+def test_the_process_ends_with_the_one_that_started_it(
+    tmp_path: Path, gate: Path, number: int
+) -> None:
     root = str(Path(__file__).parents[2])
     with subprocess.Popen(
         [sys.executable, "-c", PARENT, str(tmp_path), root], stdout=subprocess.PIPE
