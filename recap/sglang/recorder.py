@@ -22,7 +22,7 @@ from recap.errors import CaptureError
 from recap.sglang import compat
 from recap.sglang.payload import Payload, PayloadError, Result
 from recap.sglang.rows import RowSample
-from recap.sglang.turn_end import FinishedTurn, measure
+from recap.sglang.turn_end import NO_ROOM, FinishedTurn, measure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -192,9 +192,10 @@ class Recorder:
         if track.payload is None or track.dropped:
             return
         track.part = self._tap.take()
-        if track.part is None:
-            track.dropped = "no-room"
+        if track.part is None and compat.tensor_parallel_group() is None:
+            track.dropped = NO_ROOM
             return
+        # Another rank may have room and waits for this one when the request ends.
         rows = self._options.settings.rows
         track.sample = RowSample(track.payload.seed, track.payload.start, rows)
 
@@ -233,10 +234,11 @@ class Recorder:
         spans = compat.prefill_spans(batch) if tracks else ()
         row = 0
         for track, (first, end) in zip(tracks, spans, strict=True):
-            if track is not None and track.sample is not None and track.part is not None:
+            if track is not None and track.sample is not None:
                 entered, place = track.sample.offer(first, end)
-                tokens.append(entered - first + row)
-                places.append(self._tap.places(track.part, place))
+                if track.part is not None:
+                    tokens.append(entered - first + row)
+                    places.append(self._tap.places(track.part, place))
             row += end - first
         self._tap.stage_prefill(spans, np.concatenate(tokens), np.concatenate(places))
 
@@ -248,10 +250,10 @@ class Recorder:
         if any(track is not None for track in tracks) and batch.seq_lens_cpu is not None:
             lengths = batch.seq_lens_cpu.tolist()
             for request, track, length in zip(requests, tracks, lengths, strict=True):
-                if track is None or track.sample is None or track.part is None:
+                if track is None or track.sample is None:
                     continue
                 _, place = track.sample.offer(length - 1, length)
-                if len(place):
+                if len(place) and track.part is not None:
                     at = self._tap.places(track.part, place)
                     places[compat.request_row(request)] = int(at[0])
         self._tap.stage_decode(places)
@@ -263,7 +265,6 @@ class Recorder:
         if compat.is_aborted(request):
             return empty("aborted")
         assert track.sample is not None
-        assert track.part is not None
         end = compat.committed_tokens(request)
         segments = track.payload.segments_to(end)
         if int(segments.offsets[-1]) > end:
@@ -274,9 +275,8 @@ class Recorder:
         turn = FinishedTurn(
             track.payload.turn, track.payload.seed, segments, positions, end, self._edge_layer
         )
-        at = self._tap.places(track.part, places)
         try:
-            observation = self._observed(request, track, turn, at)
+            observation = self._observed(request, track, turn, places)
         except CaptureError as err:
             if err.reason in FAULTS:
                 self._fail(err)
@@ -291,10 +291,13 @@ class Recorder:
         slots = compat.slots(self.runner, request, turn.end)
 
         def layers() -> Iterator[LayerInput]:
+            if track.part is None:
+                raise CaptureError(NO_ROOM, "the rows of the request were not kept")
+            kept = self._tap.places(track.part, places)
             if track.failure is not None:
                 raise CaptureError("refused", "a step of the request failed") from track.failure
             for at, layer in self._tap.layers.items():
-                q, k = self._tap.kept(at, places), compat.keys(self.runner, at)
+                q, k = self._tap.kept(at, kept), compat.keys(self.runner, at)
                 yield at, q, k, {
                     "kv_indices": slots,
                     "scale": layer.scale,

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     LayerInput = tuple[int, Tensor, Tensor, LayerOptions]
 
 
+NO_ROOM = "no-room"
+"""Reason of a CaptureError of a rank that kept no rows: no fault, where no rank has one."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class FinishedTurn:
     """What is measured.
@@ -58,7 +62,7 @@ def measure(
     """Return what the turn used.
 
     Every rank takes part in the reduction, also one that failed: the others would wait for it. A
-    failure of one is a failure of all.
+    failure of one is a failure of all, and of the same kind: ranks count alike.
 
     Args:
         turn: What is measured.
@@ -88,8 +92,7 @@ def measure(
     except Exception as err:  # noqa: BLE001 - raised again below, after the other ranks know
         failure = err
     if group is not None:
-        is_alone = _reduce(turn, None if failure else collector, device, group)
-        failure = failure or is_alone
+        failure = _reduce(turn, None if failure else collector, failure, device, group)
     if failure is not None:
         raise failure
     assert collector is not None
@@ -97,20 +100,29 @@ def measure(
 
 
 def _reduce(
-    turn: FinishedTurn, collector: Collector | None, device: torch.device | str, group: Any
-) -> CaptureError | None:
-    """Add up the sums of all ranks in place; return an error when one of them failed."""
+    turn: FinishedTurn,
+    collector: Collector | None,
+    failure: Exception | None,
+    device: torch.device | str,
+    group: Any,
+) -> Exception | None:
+    """Add up the sums of all ranks in place; return what this rank says where one failed."""
     blocks = len(turn.segments.owner)
     sums = (
         (torch.zeros(turn.end + blocks * blocks + 2, device=device),)
         if collector is None
         else collector.sums()
     )
-    failed = torch.full((1,), float(collector is None), device=device)
-    total = group.all_reduce(torch.cat([failed, *(part.flatten() for part in sums)]))
-    if float(total[0]):
-        return CaptureError("other-rank", "another rank of the tensor-parallel group failed")
-    at = 1
+    has_room = not (isinstance(failure, CaptureError) and failure.reason == NO_ROOM)
+    failed = torch.tensor([float(failure is not None and has_room), float(not has_room)])
+    total = group.all_reduce(torch.cat([failed.to(device), *(part.flatten() for part in sums)]))
+    faults, full = total[:2].tolist()
+    if faults:
+        is_own = failure is not None and has_room
+        return failure if is_own else CaptureError("other-rank", "another rank failed")
+    if full:
+        return CaptureError(NO_ROOM, "a rank kept no rows of the request")
+    at = 2
     for part in sums:
         part.copy_(total[at : at + part.numel()].view_as(part))
         at += part.numel()

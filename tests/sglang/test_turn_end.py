@@ -38,6 +38,8 @@ class Ranks:
         self.parts.append(tensor)
         self.barrier.wait()
         total = torch.stack(self.parts).sum(0)
+        if self.barrier.wait() == 0:
+            self.parts.clear()
         self.barrier.wait()
         return total
 
@@ -100,6 +102,41 @@ def test_a_rank_that_fails_makes_the_others_drop_the_turn_and_wait_for_nothing()
     assert isinstance(good, CaptureError)
     assert good.reason == "other-rank"
     assert str(bad) == "out of memory"
+
+
+def test_a_rank_without_room_and_one_that_fails_both_say_that_something_is_wrong() -> None:
+    def full() -> Iterator[LayerInput]:
+        raise CaptureError("no-room", "the rows of the request were not kept")
+        yield
+
+    group = Ranks(3)
+    every = on_ranks(
+        [
+            lambda: measure(turn(), layers(slice(0, 4), slice(0, 2)), SETTINGS, "cpu", group),
+            lambda: measure(turn(), layers(slice(4, 8), slice(2, 4), True), SETTINGS, "cpu", group),
+            lambda: measure(turn(), full(), SETTINGS, "cpu", group),
+        ]
+    )
+    assert [getattr(one, "reason", str(one)) for one in every] == [
+        "other-rank",
+        "out of memory",
+        "other-rank",
+    ]
+
+
+def test_a_rank_without_room_is_no_fault_of_any() -> None:
+    def full() -> Iterator[LayerInput]:
+        raise CaptureError("no-room", "the rows of the request were not kept")
+        yield
+
+    group = Ranks(2)
+    every = on_ranks(
+        [
+            lambda: measure(turn(), layers(slice(0, 4), slice(0, 2)), SETTINGS, "cpu", group),
+            lambda: measure(turn(), full(), SETTINGS, "cpu", group),
+        ]
+    )
+    assert [getattr(one, "reason", "") for one in every] == ["no-room", "no-room"]
 
 
 def test_a_row_that_was_never_written_drops_the_turn() -> None:

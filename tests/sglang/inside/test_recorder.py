@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from recap.sglang.payload import Payload
 from recap.sglang.recorder import Recorder
 from recap.sglang.tap import Tap, TappedLayer
 from tests.sglang.inside.in_process import finish
+from tests.sglang.test_turn_end import Ranks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -216,6 +218,31 @@ def test_requests_beyond_the_store_run_without_statistics(engine: Engine) -> Non
     engine.prefill(requests, [(0, TOKENS)] * len(requests))
     dropped = [engine.end(request)[0]["dropped"] for request in requests]
     assert sorted(dropped) == ["", "", "", "no-room"]
+
+
+def test_ranks_of_which_one_has_no_room_end_the_request_alike(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What an abandoned request held comes back when Python collects it: on each rank another time."""
+    group = Ranks(2)
+    monkeypatch.setattr("recap.sglang.compat.tensor_parallel_group", lambda: group)
+    roomy, full = Engine(), Engine()
+    held = [full.tap.take() for _ in range(PARTS)]
+
+    def serve(engine: Engine) -> list[str]:
+        request, dropped = Request("whole"), []
+        engine.prefill([request], [(0, TOKENS)])
+        dropped.append(engine.end(request)[0]["dropped"])
+        for part in held if engine is full else ():
+            assert part is not None
+            engine.tap.give_back(part)
+        group.barrier.wait()
+        return [*dropped, whole(engine)["dropped"]]
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(serve, (roomy, full))) == [["no-room", ""]] * 2
+    assert roomy.recorder.counts == full.recorder.counts == {"no-room": 1, "recorded": 1}
+    assert full.tap.free == PARTS
 
 
 def test_a_thousand_requests_leave_no_growth_and_are_all_counted(engine: Engine) -> None:
