@@ -15,10 +15,15 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parent
 CSRC = Path("csrc")
@@ -61,11 +66,18 @@ class BuildNative(build_ext):
         target = Path(self.get_ext_fullpath(ext.name))
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
-            build(target)
+            with beside(target) as fresh:
+                build(fresh)
         except CannotBuildError as err:
             if wanted(switch) == "1":
                 sys.exit(f"recap: {ext.name} cannot be built: {err}")
             tell(f"recap: installing without {ext.name}: {err}")
+
+    def copy_file(self, infile: str, outfile: str, *rest: Any, **named: Any) -> tuple[str, bool]:
+        """Copy a module that was built to its place among the sources."""
+        with beside(Path(outfile)) as fresh:
+            super().copy_file(infile, str(fresh), *rest, **named)
+        return outfile, True
 
     def build_cpu(self, target: Path) -> None:
         """Compile csrc/cpu and its bindings with the C++ compiler."""
@@ -110,6 +122,21 @@ class BuildNative(build_ext):
 
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             return list(pool.map(compile_one, units))
+
+
+@contextmanager
+def beside(target: Path) -> Iterator[Path]:
+    """Yield a name to write a module under; without an error it then takes the module's place.
+
+    Processes that have the old module mapped keep it: written in its place, it would end them. Those
+    that load it meanwhile never find half of it.
+    """
+    fresh = target.with_name(f"{target.name}.new-{os.getpid()}")
+    try:
+        yield fresh
+        fresh.replace(target)
+    finally:
+        fresh.unlink(missing_ok=True)
 
 
 def link(compiler: str, objects: list[Path], target: Path) -> None:
