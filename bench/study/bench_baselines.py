@@ -23,8 +23,9 @@ from recap.baselines.table import baseline, baseline_names
 from recap.config import Settings
 from recap.errors import InputError, MethodError
 from recap.study.evaluate import METRICS, needs_of, scores_of, task_of
+from recap.study.files import session_files
 from recap.study.methods import recipe_methods
-from recap.study.transitions import Reader, is_test, session_files, transitions
+from recap.study.transitions import Reader, is_test, transitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -32,9 +32,10 @@ from recap.config import Settings
 from recap.errors import InputError, MethodError
 from recap.study.catalogue import methods_of
 from recap.study.evaluate import task_of
+from recap.study.files import session_files
 from recap.study.judge import Judge, Prompt, is_judged, prompt_of
 from recap.study.judging import KV_EVICTION
-from recap.study.transitions import is_test, session_files, transitions
+from recap.study.transitions import is_test, transitions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -18,8 +18,9 @@ from typing import Any
 
 from bench.measured import keep, where
 from recap.config import Settings
+from recap.study.files import session_files
 from recap.study.judging import judge_of, judged
-from recap.study.transitions import is_test, session_files
+from recap.study.transitions import is_test
 
 METHODS = ("none", "random", "recency", "paper", "coverage", "oracle-id-exec", "full")
 RESULTS = Path(__file__).parents[1] / "results"

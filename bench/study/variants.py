@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from bench.measured import where
 from recap.config import Settings
+from recap.study.files import session_files
 from recap.study.runs import Plan, run
 from recap.study.summary import results_of
-from recap.study.transitions import session_files
 
 if TYPE_CHECKING:
     from recap.study.results import Cell

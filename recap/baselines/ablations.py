@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from recap.baselines.chat import SILENT_KINDS
-from recap.baselines.method import Context, Piece, verbatim
+from recap.baselines.method import Context, Local, Piece, option, verbatim
 from recap.blocks.pairing import PartRef
 from recap.blocks.segment import Segmentation
 from recap.blocks.table import build_table
@@ -75,16 +75,11 @@ CUTTERS: dict[str, Callable[[str], list[str]]] = {"paragraphs": paragraphs, "lin
 
 
 @dataclass(frozen=True, slots=True)
-class FinerBlocks:
-    """A recipe over finer blocks.
+class FinerBlocks(Local):
+    """A recipe over finer blocks."""
 
-    Attributes:
-        unit: One of CUTTERS.
-        policy: Name of the recipe whose ranking and packer it has.
-    """
-
-    unit: str = "paragraphs"
-    policy: str = "coverage"
+    unit: str = option("paragraphs", "what a block is cut into: paragraphs or lines")
+    policy: str = option("coverage", "recipe whose ranking and packer it has")
 
     def __post_init__(self) -> None:
         if self.unit not in CUTTERS:
@@ -100,10 +95,6 @@ class FinerBlocks:
     def help(self) -> str:
         """One line for the user."""
         return f"{self.policy} over {self.unit} instead of blocks, fenced code in one (ReCAP, ablation)"
-
-    def missing(self) -> str:
-        """Return "": it always runs."""
-        return ""
 
     def shorten(self, task: Task) -> Context:
         """Return P and the units that the recipe packs beside it."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from recap.baselines.chat import edited, rest_of
+from recap.baselines.method import option
 from recap.capture.models import missing_packages
 from recap.errors import MethodError
 from recap.transcript.convert import arguments_object
@@ -24,13 +25,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LangChainEditing:
-    """Clears tool results, oldest first, counting characters as the study does.
+    """Clears tool results, oldest first, counting characters as the study does."""
 
-    Attributes:
-        keep: Newest results that are never cleared (LangChain's default is 3).
-    """
-
-    keep: int = 0
+    keep: int = option(0, "newest results that are never cleared; LangChain's default is 3")
     name: str = "langchain-editing"
     help: str = "LangChain's ContextEditingMiddleware: oldest tool results are cleared"
 

@@ -24,7 +24,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recap.baselines.chat import edited, rest_of
-from recap.baselines.method import Piece, of_blocks
+from recap.baselines.method import Piece, of_blocks, option
 from recap.capture.models import missing_packages
 from recap.errors import MethodError, UsageError, shown
 from recap.transcript.convert import arguments_object, arguments_text
@@ -51,15 +51,10 @@ class Given(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LitellmCompress:
-    """LiteLLM's compression of messages, BM25 alone: its embeddings need an endpoint.
+    """LiteLLM's compression of messages, BM25 alone: its embeddings need an endpoint."""
 
-    Attributes:
-        form: One of FORMS.
-        model: Model whose tokens its target counts.
-    """
-
-    form: str = "openai"
-    model: str = "gpt-4o"
+    form: str = option("openai", "form of the messages it is given: openai or anthropic")
+    model: str = option("gpt-4o", "model whose tokens its target counts")
     name: str = "litellm-compress"
     help: str = "litellm.compress: BM25 of messages against the request, losers become stubs"
 

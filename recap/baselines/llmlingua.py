@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recap.baselines.child import Child, has_package
-from recap.baselines.method import Context, Piece, of_blocks, verbatim
+from recap.baselines.method import Context, Piece, of_blocks, option, verbatim
 from recap.capture.models import fault_of, installed, models_folder
 from recap.errors import MethodError, shown_path
 
@@ -39,18 +39,18 @@ QUESTION_CHARS = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class LongLLMLingua:
-    """Ranks passages by how likely they make the request, then drops tokens the model expects.
+class Lingua:
+    """What the methods of the package have in common: a child process with a model."""
 
-    Attributes:
-        python: Interpreter with llmlingua; "" for RECAP_LLMLINGUA_PYTHON.
-        model: Folder of a causal model; "" for the embedded one.
-        threads: Threads of the child process.
-    """
+    python: str = option("", f"interpreter with llmlingua; {PYTHON} if absent")
+    model: str = option("", "folder of a causal model; the embedded one if absent")
+    threads: int = option(1, "threads of the child process")
 
-    python: str = ""
-    model: str = ""
-    threads: int = 1
+
+@dataclass(frozen=True, slots=True)
+class LongLLMLingua(Lingua):
+    """Ranks passages by how likely they make the request, then drops tokens the model expects."""
+
     name: str = "longllmlingua"
     help: str = "LongLLMLingua (arXiv 2310.06839): tokens by perplexity given the request"
 
@@ -90,18 +90,10 @@ class LongLLMLingua:
 
 
 @dataclass(frozen=True, slots=True)
-class LLMLingua2:
-    """Drops the words that a token classifier does not keep.
+class LLMLingua2(Lingua):
+    """Drops the words that a token classifier does not keep."""
 
-    Attributes:
-        python: Interpreter with llmlingua; "" for RECAP_LLMLINGUA_PYTHON.
-        model: Folder of a token classifier, BERT or XLM-RoBERTa.
-        threads: Threads of the child process.
-    """
-
-    python: str = ""
-    model: str = ""
-    threads: int = 1
+    model: str = option("", "folder of a token classifier, BERT or XLM-RoBERTa")
     name: str = "llmlingua2"
     help: str = "LLMLingua-2 (arXiv 2403.12968): words that a token classifier keeps"
 

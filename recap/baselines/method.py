@@ -6,8 +6,8 @@ differs is what a method makes of the rest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from recap.config import Settings
     from recap.graph.state import ContextGraph
     from recap.transcript.model import Part, Role
+
+
+T = TypeVar("T", str, int)
+
+OPTION = "option"
+"""Key under which a field says what it is as an option."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,6 +145,40 @@ class Method(Protocol):
             MethodError: It cannot run here.
         """
         ...
+
+
+class Local:
+    """A method that needs nothing but the product."""
+
+    __slots__ = ()
+
+    def missing(self) -> str:
+        """Return "": it always runs."""
+        return ""
+
+
+class Option(NamedTuple):
+    """A field of a method that the user may set, by its name."""
+
+    name: str
+    default: str | int
+    help: str
+
+
+def option(default: T, help: str) -> T:
+    """Return a field of a method that the user may set: text, or a whole number."""
+    made: T = field(default=default, metadata={OPTION: help})
+    return made
+
+
+def options_of(method: Method) -> tuple[Option, ...]:
+    """Return the options of a method, with the values it has as defaults."""
+    told: Any = method
+    return tuple(
+        Option(each.name, getattr(method, each.name), each.metadata[OPTION])
+        for each in fields(told)
+        if OPTION in each.metadata
+    )
 
 
 def verbatim(task: Task, blocks: Iterable[int]) -> list[Piece]:

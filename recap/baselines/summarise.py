@@ -20,7 +20,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 import numpy as np
 
 from recap.baselines.chat import rest_of
-from recap.baselines.method import Context, Piece, of_blocks, verbatim
+from recap.baselines.method import Context, Piece, of_blocks, option, verbatim
 from recap.errors import MethodError, shown
 
 if TYPE_CHECKING:
@@ -54,18 +54,15 @@ class Summary:
     """Keeps P and one summary of the rest, written by a model.
 
     Attributes:
-        url: Base URL of the endpoint, such as ``http://127.0.0.1:8000/v1``; "" for RECAP_SUMMARY_URL.
-        model: Its name there; "" for RECAP_SUMMARY_MODEL.
-        key: Key sent as bearer token; "" for RECAP_SUMMARY_KEY, which may be empty.
-        input_chars: Characters of history the model is given; above, the oldest are left out.
-        timeout: Seconds an answer may take.
+        key: Key sent as bearer token; "" for RECAP_SUMMARY_KEY, which may be empty. It is no option:
+            results repeat those.
     """
 
-    url: str = ""
-    model: str = ""
+    url: str = option("", f"base URL, such as http://127.0.0.1:8000/v1; {URL} if absent")
+    model: str = option("", f"name of the model there; {MODEL} if absent")
     key: str = ""
-    input_chars: int = 400_000
-    timeout: int = 600
+    input_chars: int = option(400_000, "characters of history it is given; the oldest go first")
+    timeout: int = option(600, "seconds an answer may take")
     name: str = "summary"
     help: str = "user messages and a summary by a model, as Codex compacts"
 

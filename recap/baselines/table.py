@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from recap.baselines.ablations import CUTTERS, FinerBlocks
-from recap.baselines.full import FullHistory
+from recap.baselines.full import FULL_HISTORY
 from recap.baselines.langchain import LangChainEditing
 from recap.baselines.litellm import LitellmCompress
 from recap.baselines.llmlingua import LLMLingua2, LongLLMLingua
+from recap.baselines.method import options_of
 from recap.baselines.summarise import Summary
 from recap.errors import UsageError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from dataclasses import Field
 
     from recap.baselines.method import Method
-
-FIXED = frozenset(("name", "help"))
-"""Fields of a method that are no options."""
 
 
 def _table() -> Mapping[str, Method]:
     methods: list[Method] = [
-        FullHistory(),
+        FULL_HISTORY,
         LitellmCompress(),
         LitellmCompress(
             form="anthropic",
@@ -64,17 +61,15 @@ def baseline(name: str, /, **options: object) -> Method:
     default = BASELINES.get(name)
     if default is None:
         raise UsageError(f"unknown method {shown(name)}; methods: {', '.join(BASELINES)}")
-    known = {field.name: getattr(default, field.name) for field in _fields(default)}
+    known = {option.name: option.default for option in options_of(default)}
     for option in options:
-        if option not in known or option in FIXED:
-            listed = ", ".join(sorted(known.keys() - FIXED)) or "none"
+        if option not in known:
+            listed = ", ".join(sorted(known)) or "none"
             raise UsageError(f"{name} has no option {shown(option)}; its options: {listed}")
     values = {option: _parsed(option, value, known[option]) for option, value in options.items()}
-    return type(default)(**(known | values))
-
-
-def _fields(method: Method) -> tuple[Field[Any], ...]:
-    return fields(method)  # type: ignore[arg-type]
+    changed: Any = default
+    made: Method = replace(changed, **values)
+    return made
 
 
 def _parsed(option: str, value: object, default: object) -> object:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import platform
 from pathlib import Path
-from typing import TYPE_CHECKING
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,6 +22,7 @@ from recap.cli.output import (
     Row,
     Table,
     byte_size,
+    counted,
     safe,
     say,
     say_json,
@@ -47,6 +49,13 @@ QUALITY = ("id_exec", "line_exec")
 """Measures with a difference and a headroom in the table; the others stand with their means."""
 
 
+def _named(_: click.Context, option: click.Parameter, value: Any) -> Any:
+    """Return what an option names; UsageError where it names nothing."""
+    if "" in (value if isinstance(value, tuple) else (value,)):
+        raise UsageError(f"{option.opts[0]} names nothing: give it a value, or leave it out")
+    return value
+
+
 @click.group("study", cls=CommandGroup, example="recap study reuse --sessions ~/.claude/projects")
 def command() -> None:
     """Compare methods that shorten a history, on real sessions."""
@@ -55,16 +64,31 @@ def command() -> None:
 @command.command("methods", example="recap study methods")
 @json_option
 def methods_command(as_json: bool) -> None:
-    """List the methods there are, what they are, and what is missing to run them here."""
-    from recap.study.catalogue import all_methods
+    """List the methods there are, their options, and what is missing to run them here.
 
-    methods = [(method.name, method.help, method.missing()) for method in all_methods()]
+    An option stands with its default: `--policies "litellm-compress:form=anthropic"`. A recipe takes
+    any setting that `recap config` lists instead, as in `--policies "coverage:expansion=0"`.
+    """
+    from recap.study.catalogue import all_methods, told_options
+
+    methods = all_methods()
     if as_json:
-        rows: list[Json] = [{"name": n, "help": h, "missing": m} for n, h, m in methods]
+        rows: list[Json] = [
+            {
+                "name": method.name,
+                "help": method.help,
+                "missing": method.missing(),
+                "options": [dict(option._asdict()) for option in told_options(method)],
+            }
+            for method in methods
+        ]
         say_json(METHODS_SCHEMA, {"methods": rows})
         return
-    for name, words, missing in methods:
-        say(Line(f"{name:22}{words}", "faint" if missing else ""))
+    for method in methods:
+        missing = method.missing()
+        say(Line(f"{method.name:22}{method.help}", "faint" if missing else ""))
+        for name, default, words in told_options(method):
+            say(Line(f"{'':22}{name}={default}: {words}", "faint"))
         if missing:
             say(Line(f"{'':22}missing: {missing}", "faint"))
 
@@ -75,12 +99,10 @@ def methods_command(as_json: bool) -> None:
     "recap study reuse --sessions logs --policies coverage,paper --half all --json study.json",
 )
 @click.option(
-    "--sessions", "places", metavar="DIR", multiple=True, required=True,
+    "--sessions", "places", metavar="DIR", multiple=True, required=True, callback=_named,
     help="Folder of sessions, or a session; repeatable.",
 )  # fmt: skip
-@click.option(
-    "--policies", metavar="A,B", default="", help="Methods to run; all recipes if absent."
-)
+@click.option("--policies", metavar="A,B", help="Methods to run; all recipes if absent.")
 @click.option("--retention", metavar="SHARES", default=RETENTIONS, help=f"{RETENTIONS} if absent.")
 @click.option(
     "--half", type=click.Choice(("dev", "test", "all")), default="dev",
@@ -88,17 +110,31 @@ def methods_command(as_json: bool) -> None:
 )  # fmt: skip
 @click.option("--jobs", type=click.IntRange(1, MOST_JOBS), help="Processes; one a core if absent.")
 @click.option(
-    "--json", "json_file", metavar="[FILE]", is_flag=False, flag_value=STDOUT,
+    "--json", "json_file", metavar="[FILE]", is_flag=False, flag_value=STDOUT, callback=_named,
     help="Print JSON instead, or write it to a file.",
 )  # fmt: skip
-@click.option("--html", "html_file", metavar="FILE", help="Write a page with plots.")
-@click.option("--rows", "rows_file", metavar="FILE", help="Write every row, as JSON Lines.")
-@click.option("--judge", metavar="MODEL", help="Folder of a causal model that judges contexts.")
-@click.option("--judge-cache", metavar="DIR", help="Folder of its verdicts, to go on with a run.")
+@click.option(
+    "--html", "html_file", metavar="FILE", callback=_named, help="Write a page with plots."
+)
+@click.option(
+    "--rows", "rows_file", metavar="FILE", callback=_named, help="Write every row, as JSON Lines."
+)
+@click.option(
+    "--judge",
+    metavar="MODEL",
+    callback=_named,
+    help="Folder of a causal model that judges contexts.",
+)
+@click.option(
+    "--judge-cache",
+    metavar="DIR",
+    callback=_named,
+    help="Folder of its verdicts, to go on with a run.",
+)
 @settings_options
 def reuse_command(
     places: tuple[str, ...],
-    policies: str,
+    policies: str | None,
     retention: str,
     half: Half,
     jobs: int | None,
@@ -113,7 +149,8 @@ def reuse_command(
     are to recency, at the same transitions.
 
     A session belongs to the half that the md5 of its file's stem says. A file of a session that was
-    seen already does not count, nor does what is no session.
+    seen already does not count, nor does what is no session. Where a file or folder cannot be read,
+    the others are studied, and the exit status is 1.
 
     `recap study methods` lists what --policies takes. NAME:KEY=VALUE;KEY=VALUE is a recipe with
     settings of its own, or a foreign method with options.
@@ -122,25 +159,23 @@ def reuse_command(
     the extra proxy is needed, and seconds for each; `recap proxy install --full` brings a model.
     """
     from recap.study.catalogue import chosen
+    from recap.study.files import listed
     from recap.study.runs import Plan, run
     from recap.study.summary import results_of
 
     settings = _settings(overrides)
-    names = chosen([name.strip() for name in policies.split(",") if name.strip()])
+    names = chosen(_policies(policies))
     judge, cache = files.pop("judge") or "", files.pop("judge_cache") or ""
     if cache and not judge:
         raise UsageError("--judge-cache keeps what --judge says: give a model as well")
     if judge:
         _demand_judge(judge, settings)
     plan = Plan(names, _retentions(retention), settings, half, judge, cache)
-    sessions = _sessions(places)
+    found = listed(map(Path, places))
     outputs = {name: Path(file) for name, file in files.items() if file and file != STDOUT}
-    for target in outputs.values():
-        _demand_writable(target, sessions)
-    if len({target.absolute() for target in outputs.values()}) < len(outputs):
-        raise UsageError("two results go to one file: give each a name of its own")
-    with working(f"reading {len(sessions)} files") as report:
-        study = run(sessions, plan, jobs or os.cpu_count() or 1, report)
+    _demand_writable(outputs, found.files)
+    with working(f"reading {len(found.files)} files") as report:
+        study = run(found.files, plan, jobs or os.cpu_count() or 1, report, found.closed)
         report("resampling")
         results = results_of(study, _where())
     from recap.study.results import row_lines, to_json, written
@@ -150,13 +185,27 @@ def reuse_command(
         "html_file": lambda: _page(results),
         "rows_file": lambda: row_lines(study),
     }
-    for name, target in outputs.items():
-        write_whole(target, texts[name]().encode())
+    made = [(target, texts[name]().encode()) for name, target in outputs.items()]
+    for target, data in made:
+        write_whole(target, data)
     if files["json_file"] == STDOUT:
         click.echo(written(to_json(results)), nl=False)
-        return
-    say(*told(results))
-    say(*(f"written to {safe(str(target))}" for target in outputs.values()))
+    else:
+        say(*told(results))
+        say(*(f"written to {safe(str(target))}" for target in outputs.values()))
+    if failed := [one.name for one in study.unread if one.is_failure]:
+        raise InputError(
+            f"{counted(len(failed), 'file or folder', 'files or folders')} could not be read, "
+            f"{shown_path(failed[0])} among them: this is a study of the others"
+        )
+
+
+def _policies(text: str | None) -> list[str]:
+    """Return the names given, none where the option was left out."""
+    names = [name.strip() for name in (text or "").split(",") if name.strip()]
+    if text is not None and not names:
+        raise UsageError("--policies names no method; `recap study methods` lists them")
+    return names
 
 
 def _demand_judge(folder: str, settings: Settings) -> None:
@@ -217,42 +266,42 @@ def _retentions(text: str) -> tuple[str, ...]:
     return tuple(exact[share] for share in sorted(exact))
 
 
-def _sessions(places: Sequence[str]) -> dict[str, Path]:
-    """Return the files that may be sessions, by their path below the folder they were found in."""
-    from recap.study.transitions import session_files
-
-    found: dict[str, Path] = {}
-    for place in map(Path, places):
-        if not place.is_dir():
-            if not os.path.lexists(place):
-                raise InputError(f"there is no folder or file {shown_path(place)}")
-            found[_name(place)] = place
-            continue
-        for path in session_files(place):
-            name = _name(path.relative_to(place))
-            found[name if name not in found else _name(path)] = path
-    return found
-
-
-def _name(path: Path) -> str:
-    """Return a path as text that every file can hold; bytes that are no UTF-8 stand escaped."""
-    return str(path).encode("utf-8", "backslashreplace").decode()
-
-
-def _demand_writable(target: Path, sessions: Mapping[str, Path]) -> None:
+def _demand_writable(outputs: Mapping[str, Path], sessions: Mapping[str, Path]) -> None:
     """Raise UsageError now for what could not be written after minutes of work."""
-    if target.is_dir() or not target.absolute().parent.is_dir():
-        raise UsageError(f"{shown_path(target)}: name a file in a folder that exists")
-    for name, path in sessions.items():
-        refuse_inputs(target, {f"the session {shown_path(name)}": path})
+    inputs: dict[str, Path | None] = {f"the session {n}": path for n, path in sessions.items()}
+    for name, target in outputs.items():
+        option = f"--{name.partition('_')[0]}"
+        if target.is_dir() or not target.absolute().parent.is_dir():
+            raise UsageError(f"{option} {shown_path(target)}: name a file in a folder that exists")
+        try:
+            refuse_inputs(target, inputs)
+        except UsageError as err:
+            what = str(err).rpartition(";")[0]
+            raise UsageError(f"{what}; give {option} another file") from None
+        _demand_folder(option, target.resolve())
+    if len({target.resolve() for target in outputs.values()}) < len(outputs):
+        raise UsageError("two results go to one file: give each a name of its own")
+
+
+def _demand_folder(option: str, target: Path) -> None:
+    """Raise UsageError where no file can be made beside a result that is no pipe or device."""
+    if target.exists() and not target.is_file():
+        return
+    try:
+        TemporaryFile(dir=target.parent).close()
+    except OSError as err:
+        folder = shown_path(target.parent)
+        raise UsageError(f"{option}: no file can be made in {folder}: {err.strerror}") from err
 
 
 def told(results: Results) -> list[Element]:
     """Return the tables: for each half the quality, then the costs, at one retention."""
-    from recap.study.words import HALF_NAMES, corpus_line, share, shown_retention
+    from recap.study.words import HALF_NAMES, corpus_line, share, shown_retention, unread_line
 
     retention = shown_retention(results.retentions)
     lines: list[Element] = [corpus_line(results)]
+    if unread := unread_line(results):
+        lines.append(Line(unread, "faint"))
     for half in results.halves:
         given = next(g for g in results.given if (g.half, g.retention) == (half, retention))
         cells = [cell for cell in results.cells if (cell.half, cell.retention) == (half, retention)]

@@ -6,16 +6,18 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from recap.baselines.full import NO_HISTORY
+from recap.baselines.method import options_of
 from recap.baselines.table import BASELINES, baseline
 from recap.config import load_settings
-from recap.errors import MethodError, UsageError, shown
+from recap.errors import UsageError, shown
 from recap.select.policies import RECIPES
-from recap.study.methods import NoHistory, recipe_methods
+from recap.study.methods import RecipeMethod, recipe_methods
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from recap.baselines.method import Context, Method, Task
+    from recap.baselines.method import Context, Method, Option, Task
 
 DEFAULT = tuple(RECIPES)
 """Methods compared where none are named: all that need nothing but the product."""
@@ -57,7 +59,12 @@ class Variant:
 
 def all_methods() -> list[Method]:
     """Return every method, also those that cannot run here: recipes, none at all, foreign ones."""
-    return [*recipe_methods(), NoHistory(), *BASELINES.values()]
+    return [*recipe_methods(), NO_HISTORY, *BASELINES.values()]
+
+
+def told_options(method: Method) -> tuple[Option, ...]:
+    """Return the options a name may go on with; a recipe has none but settings."""
+    return () if isinstance(method, RecipeMethod) else options_of(method)
 
 
 @lru_cache(maxsize=4)
@@ -77,30 +84,31 @@ def chosen(names: Sequence[str]) -> tuple[str, ...]:
     """Return the names to run, each once, the reference among them.
 
     Raises:
-        UsageError: A name is unknown.
-        MethodError: A method cannot run here; the text says what is missing.
+        UsageError: A name is unknown, or a method cannot run here: the text says what is missing.
     """
     wanted = tuple(dict.fromkeys(names or DEFAULT))
     if REFERENCE not in wanted:
         wanted += (REFERENCE,)
     for method in methods_of(wanted):
         if missing := method.missing():
-            raise MethodError(f"policy {method.name} cannot run here: {missing}")
+            raise UsageError(f"policy {method.name} cannot run here: {missing}")
     return wanted
 
 
 def _method(name: str) -> Method:
-    base, _, options = name.partition(":")
-    given = _options(name, options)
+    base, colon, options = name.partition(":")
+    given = _options(name, options) if colon else {}
     recipes = {method.name: method for method in recipe_methods()}
     if base in recipes:
         _demand_own(name, given)
         load_settings(given, None, {})  # says what is wrong with them
         return replace(recipes[base], name=name, overrides=given)
-    if name == (nothing := NoHistory()).name:
-        return nothing
+    if base == NO_HISTORY.name:
+        if given:
+            raise UsageError(f"{base} has no options; got {shown(name)}")
+        return NO_HISTORY
     if base not in BASELINES:
-        known = ", ".join((*recipes, nothing.name, *BASELINES))
+        known = ", ".join((*recipes, NO_HISTORY.name, *BASELINES))
         raise UsageError(f"unknown policy {shown(base)}; policies: {known}")
     made = baseline(base, **given)
     return Variant(name, made) if given else made
@@ -116,8 +124,8 @@ def _demand_own(name: str, given: Mapping[str, Any]) -> None:
 
 
 def _options(name: str, text: str) -> dict[str, Any]:
-    options = {}
-    for pair in filter(None, text.split(";")):
+    options: dict[str, Any] = {}
+    for pair in text.split(";"):
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
             raise UsageError(f"a policy's options are KEY=VALUE;KEY=VALUE; got {shown(name)}")

@@ -9,6 +9,7 @@ from math import floor
 from typing import TYPE_CHECKING
 
 from recap.baselines.method import Task, protected_mask
+from recap.errors import MethodError
 from recap.session.model import ProxyObserver
 from recap.study.methods import greedy_oracle
 from recap.study.metrics.coverage import coverage, need
@@ -84,7 +85,10 @@ def evaluate(
     dropped: dict[tuple[str, str], set[str]] = {}
     observer = ProxyObserver(settings) if settings.observer == "proxy" else None
     for transition in transitions(path, settings, observer):
-        yield from _rows(transition, reader, dropped, methods, retentions, settings)
+        try:
+            yield from _rows(transition, reader, dropped, methods, retentions, settings)
+        except MethodError as err:
+            raise MethodError(f"{transition.session}, turn {transition.turn}: {err}") from err
 
 
 def _rows(
@@ -181,7 +185,10 @@ def _contexts(
     """Yield what each method makes of the task, then the oracles, with processor seconds."""
     for method in methods:
         before = time.thread_time()
-        context = method.shorten(task)
+        try:
+            context = method.shorten(task)
+        except MethodError as err:
+            raise MethodError(f"policy {method.name}: {err}") from err
         seconds = time.thread_time() - before + context.other_seconds
         yield method.name, context, seconds
     for metric, name in ORACLES.items():

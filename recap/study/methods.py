@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recap.baselines.method import Context, of_blocks
+from recap.baselines.method import Local, of_blocks
 from recap.graph.codec import encode
 from recap.select.policies import RECIPES, Recipe
 from recap.select.selection import Request, select
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from recap.baselines.method import Task
+    from recap.baselines.method import Context, Task
 
 
 @dataclass(frozen=True, slots=True)
-class RecipeMethod:
+class RecipeMethod(Local):
     """A recipe of ``recap.select`` as a method; its P is that of every method.
 
     Attributes:
@@ -42,10 +42,6 @@ class RecipeMethod:
         """One line for the user."""
         return self.recipe.help
 
-    def missing(self) -> str:
-        """Return "": it always runs."""
-        return ""
-
     def shorten(self, task: Task) -> Context:
         """Return the blocks the recipe selects."""
         settings = replace(task.settings, **self.overrides) if self.overrides else task.settings
@@ -54,22 +50,6 @@ class RecipeMethod:
         selection = select(task.graph, task.table, request, settings, policy=recipe)
         memory = len(encode(task.graph)) if recipe.uses_graph else 0
         return of_blocks(task, np.flatnonzero(selection.is_kept).tolist(), memory)
-
-
-@dataclass(frozen=True, slots=True)
-class NoHistory:
-    """Keeps nothing, not even P: what a context is worth is measured from here."""
-
-    name: str = "none"
-    help: str = "nothing of the history, not even what is protected"
-
-    def missing(self) -> str:
-        """Return "": it always runs."""
-        return ""
-
-    def shorten(self, task: Task) -> Context:
-        """Return an empty context."""
-        return Context((), frozenset(), 0)
 
 
 def recipe_methods() -> list[RecipeMethod]:

@@ -18,6 +18,7 @@ from recap.study.words import (
     share,
     shown_retention,
     signed,
+    unread_line,
 )
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def page(results: Results) -> str:
         f"<p>{escape(corpus_line(results))}. Each request was taken as the moment to shorten the "
         "history; what the following turn read and wrote again was looked up in what each method "
         "kept. All methods get the same protected blocks inside the same budget.</p>",
+        f'<p class="soft">{escape(unread_line(results))}</p>' if results.corpus.unread else "",
         f'<p class="soft">{_protected(results, retention, halves)}</p>',
         f"<h2>Difference to {results.reference}, {percent(retention)} kept</h2>",
         f'<p class="soft">{_marks_note(halves)} Bars are 95 % intervals: {results.draws:,} draws of '

@@ -136,7 +136,8 @@ class Corpus:
         short: Sessions whose history was short at every request.
         other_half: Sessions of the half that was not asked for.
         duplicates: File -> file of the same session that counts.
-        unread: File -> why it is no session.
+        unread: File or folder -> why it is no session, or cannot be read; the latter come first.
+        compacted: Requests before a later compaction of their log.
     """
 
     sessions: dict[str, int]
@@ -144,6 +145,7 @@ class Corpus:
     other_half: int
     duplicates: dict[str, str]
     unread: dict[str, str]
+    compacted: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,10 @@ import os
 import time
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from recap.errors import InputError, RecapError
+from recap.errors import InputError, RecapError, UnknownFormatError, shown_path
 from recap.study.catalogue import methods_of
 from recap.study.evaluate import ORACLES, Row, evaluate
 from recap.study.transitions import is_test
@@ -70,6 +71,7 @@ class Found:
             where there is no second one.
         requests: How many requests the person made.
         size: Bytes of the file.
+        compacted: How many of the requests stand before a later compaction by the client.
     """
 
     path: Path
@@ -77,6 +79,7 @@ class Found:
     key: str
     requests: int
     size: int
+    compacted: int = 0
 
     @property
     def half(self) -> Half:
@@ -86,10 +89,17 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Unused:
-    """A file that does not count, and why."""
+    """What does not count, and why.
+
+    Attributes:
+        name: The file, or a folder that cannot be listed.
+        reason: Why, in a few words.
+        is_failure: It could not be read, whatever it is; otherwise it is no session.
+    """
 
     name: str
     reason: str
+    is_failure: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +121,10 @@ class Study:
         short: Names of sessions without: one request, or a short history at each.
         other_half: Sessions of the half that was not asked for.
         duplicates: File -> the file of the same session that counts.
-        unread: Files that are no sessions, or cannot be read.
+        unread: Files that are no sessions, files and folders that cannot be read.
         seconds: Wall clock.
         jobs: Processes.
+        compacted: Requests before a later compaction of their log, in sessions of the half.
     """
 
     plan: Plan
@@ -124,6 +135,7 @@ class Study:
     unread: tuple[Unused, ...]
     seconds: float
     jobs: int
+    compacted: int = 0
 
 
 def run(
@@ -131,6 +143,7 @@ def run(
     plan: Plan,
     jobs: int = 1,
     tell: Callable[[str], None] = lambda _: None,
+    closed: Mapping[str, str] = MappingProxyType({}),
 ) -> Study:
     """Return the rows of all sessions among the files; the same whatever ``jobs``.
 
@@ -139,6 +152,7 @@ def run(
         plan: What to run.
         jobs: Processes.
         tell: Is told how far the work is.
+        closed: Folder -> why it cannot be listed.
 
     Raises:
         InputError: No file counts.
@@ -146,9 +160,11 @@ def run(
     """
     started = time.perf_counter()
     with Workers(min(jobs, max(len(files), 1))) as workers:
-        seen = list(workers.each(_look, list(files.items())))
-        unread = sorted((one for one in seen if isinstance(one, Unused)), key=lambda one: one.name)
+        seen = list(workers.each(looked_at, list(files.items())))
         found = [one for one in seen if isinstance(one, Found)]
+        unread = [one for one in seen if isinstance(one, Unused)]
+        unread += [Unused(name, reason, is_failure=True) for name, reason in closed.items()]
+        unread.sort(key=lambda one: (not one.is_failure, one.name))
         counted, duplicates = distinct(found)
         mine = [one for one in counted if plan.half in ("all", one.half)]
         wanted = [one for one in mine if one.requests >= LEAST_REQUESTS]
@@ -174,6 +190,7 @@ def run(
         unread=tuple(unread),
         seconds=time.perf_counter() - started,
         jobs=jobs,
+        compacted=sum(one.compacted for one in mine),
     )
 
 
@@ -191,19 +208,27 @@ def distinct(found: Iterable[Found]) -> tuple[list[Found], dict[str, str]]:
     return counted, dict(sorted(others.items()))
 
 
-def _look(named: tuple[str, Path]) -> Found | Unused:
-    """Return what a file is."""
+def looked_at(named: tuple[str, Path]) -> Found | Unused:
+    """Return what a file is, by its name."""
     name, path = named
     try:
         messages = open_log(path).messages
         size = path.stat().st_size
+    except UnknownFormatError as err:
+        told = str(err).removeprefix(f"{shown_path(path)}: ")
+        return Unused(name, told.partition(" (tried")[0])
     except RecapError as err:
-        return Unused(name, str(err).removeprefix(f"{path}: "))
+        told = str(err).removeprefix(f"{shown_path(path)}: ")
+        return Unused(name, told, is_failure=isinstance(err.__cause__, OSError))
     except OSError as err:
-        return Unused(name, err.strerror or type(err).__name__)
+        return Unused(name, err.strerror or type(err).__name__, is_failure=True)
+    if not messages:
+        return Unused(name, "no message in it" if size else "is empty")
     opened = [each.message for each in boundaries(messages) if not each.is_steering]
     key = _said(messages[: opened[1] + 1]) if len(opened) > 1 else name
-    return Found(path, name, key, len(opened), size)
+    replaced = max((at for at, each in enumerate(messages) if not each.is_active), default=-1)
+    compacted = sum(at <= replaced for at in opened[1:])
+    return Found(path, name, key, len(opened), size, compacted)
 
 
 def _said(messages: Sequence[Message]) -> str:

@@ -101,6 +101,7 @@ def results_of(study: Study, where: Mapping[str, str]) -> Results:
             study.other_half,
             dict(study.duplicates),
             {one.name: one.reason for one in study.unread},
+            study.compacted,
         ),
         given=[_given(panel) for panel in panels],
         cells=[_cell(panel, name) for panel in panels for name in names],

@@ -8,7 +8,6 @@ from hashlib import md5
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from recap.errors import InputError
 from recap.session.known import NOTHING, Memory, known_of
 from recap.session.observing import ask, brought_up, turns_to_observe
 from recap.study.metrics.extract import identifiers, lines
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from recap.session.moment import Moment
     from recap.session.observing import Observer
     from recap.transcript.model import Message, Part
-
-SUFFIXES = (".json", ".jsonl", ".md", ".traj")
 
 SILENT_KINDS = frozenset(("thinking", "image"))
 """Parts without words that could be needed again; thinking is no part of what is kept."""
@@ -152,15 +149,3 @@ def _execution(messages: Sequence[Message]) -> Iterator[Part]:
         for part in message.parts:
             if part.author in ("agent", "tool") and part.kind not in SILENT_KINDS:
                 yield part
-
-
-def session_files(folder: Path) -> list[Path]:
-    """Return the files below a folder that may be sessions, each session once, sorted.
-
-    Raises:
-        InputError: There is none.
-    """
-    found = sorted(p for p in folder.rglob("*") if p.suffix in SUFFIXES and p.is_file())
-    if not found:
-        raise InputError(f"no session in {folder}: expected {', '.join(SUFFIXES)} files below it")
-    return found

@@ -33,6 +33,9 @@ NOTHING = "-"
 
 USUAL_RETENTION = "0.1"
 
+FIRST_UNREAD = 3
+"""Files that are named where all of them would be too many."""
+
 
 def shown_retention(retentions: Sequence[str]) -> str:
     """Return the retention that tables show: a tenth, or the middle one of those run."""
@@ -87,9 +90,18 @@ def corpus_line(results: Results) -> str:
         "short": len(corpus.short),
         "of the other half": corpus.other_half,
         "seen twice": len(corpus.duplicates),
-        "no sessions": len(corpus.unread),
+        "not read": len(corpus.unread),
+        "requests before a later compaction": corpus.compacted,
     }
     told = ", ".join(f"{count} {what}" for what, count in left.items() if count)
     return f"{transitions} transitions of {len(corpus.sessions)} sessions" + (
         f"; left out: {told}" if told else ""
     )
+
+
+def unread_line(results: Results) -> str:
+    """Return which files were not read and why, the first of them; "" where all were."""
+    unread = results.corpus.unread
+    told = [f"{name} ({reason})" for name, reason in unread.items()]
+    more = f" and {len(told) - FIRST_UNREAD} more" if len(told) > FIRST_UNREAD else ""
+    return f"not read: {', '.join(told[:FIRST_UNREAD])}{more}" if told else ""

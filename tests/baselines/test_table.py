@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from recap.baselines.method import options_of
 from recap.baselines.table import baseline, baseline_names
 from recap.errors import MethodError, UsageError
 from tests.baselines.histories import demo_task
@@ -75,3 +76,12 @@ def test_without_packages_methods_say_what_to_install():
     assert said["litellm-compress"] == "install LiteLLM: pip install litellm"
     assert said["langchain-editing"] == "install LangChain: pip install langchain"
     assert said["full-history"] == said["coverage-lines"] == ""
+
+
+def test_every_option_is_told_and_taken():
+    for name in baseline_names():
+        method = baseline(name)
+        for option in options_of(method):
+            assert option.help
+            assert baseline(name, **{option.name: option.default}) == method
+    assert "key" not in {option.name for option in options_of(baseline("summary"))}

@@ -91,9 +91,69 @@ def test_what_is_no_session_is_counted_with_its_reason(cli: Cli, folder: Path) -
     (folder / "folder.md").mkdir()
     session(folder / "short.json", turns=1)
     corpus = study(cli, folder, "--json").json()["corpus"]
-    assert set(corpus["unread"]) == {"noise.json", "list.json"}
-    assert all(corpus["unread"].values())
-    assert set(corpus["short"]) == {"short.json", "empty.jsonl"}
+    assert corpus["unread"] == {
+        "empty.jsonl": "is empty",
+        "list.json": "no known format",
+        "noise.json": "is a binary file, not a session",
+    }
+    assert set(corpus["short"]) == {"short.json"}
+    assert len(corpus["sessions"]) == 3
+
+
+def test_what_is_not_read_is_named_in_the_report_and_the_page(cli: Cli, folder: Path) -> None:
+    for at in range(5):
+        (folder / f"empty{at}.jsonl").write_text("\n" * at)
+    result = study(cli, folder, "--html", "s.html")
+    assert result.status == 0, result.err
+    words = "not read: empty0.jsonl (is empty), empty1.jsonl (no message in it), "
+    assert "5 not read" in result.out
+    for told in (result.out, (cli.folder / "s.html").read_text()):
+        assert words in told
+        assert "and 2 more" in told
+
+
+def test_what_cannot_be_read_fails_a_study_that_is_told_all_the_same(
+    cli: Cli, folder: Path
+) -> None:
+    loop = folder / "loop.json"
+    loop.symlink_to(loop)
+    result = study(cli, folder, "--sessions", str(loop), "--json", "s.json")
+    assert result.status == 1
+    assert "1 file or folder could not be read" in result.err
+    assert "loop.json (Too many levels of symbolic links)" in result.out
+    assert json.loads((cli.folder / "s.json").read_text())["corpus"]["unread"]
+    assert result.err.count("\n") == 1
+
+
+def test_a_folder_that_cannot_be_listed_is_named(cli: Cli, folder: Path) -> None:
+    locked = folder / "locked"
+    locked.mkdir()
+    session(locked / "hidden.json")
+    locked.chmod(0)
+    if os.access(locked, os.R_OK):
+        pytest.skip("this user may read everything")
+    result, alone = study(cli, folder), study(cli, locked)
+    locked.chmod(0o700)
+    assert result.status == alone.status == 1
+    assert "locked (Permission denied)" in result.out
+    assert "locked: Permission denied" in alone.err
+
+
+def test_a_file_that_is_reached_twice_counts_once(cli: Cli, folder: Path) -> None:
+    (folder / "empty.jsonl").write_text("")
+    (folder / "link.json").symlink_to("one.json")
+    again = ("--sessions", f"{folder}/../logs", "--sessions", str(folder / "empty.jsonl"))
+    corpus = study(cli, folder, *again, "--json").json()["corpus"]
+    assert len(corpus["sessions"]) == 3
+    assert not corpus["duplicates"]
+    assert set(corpus["unread"]) == {"empty.jsonl"}
+
+
+def test_files_of_one_name_in_two_folders_all_count(cli: Cli, tmp_path: Path) -> None:
+    for at, place in enumerate(("a", "b", "a/b")):
+        (tmp_path / place).mkdir()
+        session(tmp_path / place / "x.json", first=f"number {at}")
+    corpus = study(cli, tmp_path / "a", "--sessions", "b", "--json").json()["corpus"]
     assert len(corpus["sessions"]) == 3
 
 
@@ -101,6 +161,13 @@ def test_what_is_no_session_is_counted_with_its_reason(cli: Cli, folder: Path) -
     ("arguments", "words"),
     [
         (("--policies", "nothing"), "unknown policy 'nothing'; policies: coverage"),
+        (("--policies", ""), "--policies names no method"),
+        (("--policies", " , "), "--policies names no method"),
+        (("--sessions", ""), "--sessions names nothing"),
+        (("--json", ""), "--json names nothing"),
+        (("--html", ""), "--html names nothing"),
+        (("--rows", ""), "--rows names nothing"),
+        (("--judge", ""), "--judge names nothing"),
         (("--retention", "0"), "retention"),
         (("--retention", "1.5"), "retention"),
         (("--retention", ","), "--retention takes shares"),
@@ -108,7 +175,9 @@ def test_what_is_no_session_is_counted_with_its_reason(cli: Cli, folder: Path) -
         (("--set", "policy=paper"), "--policies"),
         (("--set", "nothing=1"), "unknown setting"),
         (("--observer", "engine"), "reuse or proxy"),
-        (("--html", "nowhere/s.html"), "folder that exists"),
+        (("--html", "nowhere/s.html"), "--html nowhere/s.html: name a file in a folder"),
+        (("--rows", "."), "--rows .: name a file"),
+        (("--html", "/proc/s.html"), "--html: no file can be made in /proc"),
         (("--half", "some"), "--half"),
         (("--jobs", "0"), "--jobs"),
     ],
@@ -124,7 +193,12 @@ def test_wrong_use_is_one_line(
 
 def test_a_result_never_replaces_a_session(cli: Cli, folder: Path) -> None:
     before = (folder / "one.json").read_bytes()
-    assert study(cli, folder, "--json", str(folder / "one.json")).status == 2
+    (folder / "link").symlink_to("one.json")
+    for target in ("one.json", "link"):
+        result = study(cli, folder, "--html", str(folder / target))
+        assert result.status == 2
+        assert result.err.endswith("give --html another file\n")
+        assert " -o" not in result.err
     assert (folder / "one.json").read_bytes() == before
 
 
@@ -180,6 +254,10 @@ def test_methods_are_listed_with_what_is_missing(cli: Cli) -> None:
     shown = cli("study", "methods").out
     assert all(method["name"] in shown and method["help"][:20] in shown for method in listed)
     assert shown.count("missing: ") == sum(bool(method["missing"]) for method in listed)
+    options = {method["name"]: method["options"] for method in listed}
+    assert [option["name"] for option in options["litellm-compress"]] == ["form", "model"]
+    assert "form=openai: form of the messages" in shown
+    assert options["coverage"] == options["full-history"] == []
 
 
 def test_variants_and_foreign_methods_stand_beside_the_recipes(cli: Cli, folder: Path) -> None:
@@ -204,7 +282,11 @@ def test_variants_and_foreign_methods_stand_beside_the_recipes(cli: Cli, folder:
         ("coverage:nothing=1", 2, "unknown setting"),
         ("coverage:expansion", 2, "KEY=VALUE"),
         ("full-history:a=1", 2, "no option 'a'"),
-        ("llmlingua2", 1, "cannot run here"),
+        ("full-history:", 2, "KEY=VALUE"),
+        ("coverage:", 2, "KEY=VALUE"),
+        ("none:a=1", 2, "none has no options"),
+        ("summary:key=secret", 2, "no option 'key'"),
+        ("llmlingua2", 2, "cannot run here"),
     ],
 )
 def test_a_method_that_cannot_be_made_is_one_line(
@@ -288,10 +370,12 @@ def test_a_variant_has_no_budget_of_its_own(
 
 
 def test_two_results_never_share_a_file(cli: Cli, folder: Path) -> None:
-    result = study(cli, folder, "--json", str(folder / "x"), "--html", str(folder / "x"))
-    assert result.status == 2
-    assert "one file" in result.err
-    assert not (folder / "x").exists()
+    (folder / "y").symlink_to("x")
+    for other in ("x", "y"):
+        result = study(cli, folder, "--json", str(folder / "x"), "--html", str(folder / other))
+        assert result.status == 2
+        assert "one file" in result.err
+        assert not (folder / "x").exists()
 
 
 def test_verdicts_are_kept_of_a_judge_alone(cli: Cli, folder: Path) -> None:

@@ -10,10 +10,14 @@ from contextlib import suppress
 from pathlib import Path
 
 WAIT_S = 60
+"""How long a process may go on whose study has ended."""
 
 
-def interrupted(folder: Path, number: int) -> tuple[int, str, set[int]]:
-    """Return exit status, standard error, and processes of the study that still run."""
+def interrupted(folder: Path, number: int, *, is_worker: bool = False) -> tuple[int, str, set[int]]:
+    """Return exit status, standard error, and processes of the study that still run.
+
+    The signal goes to the study itself, or to one of its processes at work.
+    """
     command = [
         sys.executable, "-c", "from recap.cli import main; main()",
         "study", "reuse", "--sessions", str(folder), "--half", "all", "--jobs", "2",
@@ -21,13 +25,14 @@ def interrupted(folder: Path, number: int) -> tuple[int, str, set[int]]:
     study = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=folder
     )
-    ends = time.monotonic() + WAIT_S
     children: set[int] = set()
-    while len(_busy(children)) < 2 and time.monotonic() < ends:
+    while len(_busy(children)) < 2:
+        assert study.poll() is None, "it ended before it could be interrupted"
         time.sleep(0.05)
         children |= _children(study.pid)
-    study.send_signal(number)
-    _, error = study.communicate(timeout=WAIT_S)
+    os.kill(_busy(children)[0] if is_worker else study.pid, number)
+    _, error = study.communicate()
+    ends = time.monotonic() + WAIT_S
     while (left := {child for child in children if _is_alive(child)}) and time.monotonic() < ends:
         time.sleep(0.05)
     return study.returncode, error, left

@@ -15,9 +15,10 @@ from recap.config import Settings
 from recap.errors import InputError
 from recap.study import transitions
 from recap.study.evaluate import ORACLES, Row, evaluate
+from recap.study.files import session_files
 from recap.study.methods import recipe_methods
 from recap.study.runs import Found, Plan, Study, distinct, run
-from recap.study.transitions import is_test, session_files
+from recap.study.transitions import is_test
 from tests.study.conftest import METHODS, RETENTIONS, write_session
 
 if TYPE_CHECKING:
@@ -140,8 +141,22 @@ def test_an_interrupted_study_leaves_no_process(tmp_path: Path) -> None:
     from tests.study.interrupting import interrupted
 
     for at in range(6):
-        write_session(tmp_path / f"s{at}.json", turns=24)
+        write_session(tmp_path / f"s{at}.json", turns=48)  # far more than it comes to
     status, error, left = interrupted(tmp_path, signal.SIGINT)
     assert status == 130
     assert error == "recap: interrupted\n"
+    assert not left
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are read from /proc")
+def test_a_study_ends_where_one_of_its_processes_is_killed(tmp_path: Path) -> None:
+    from tests.study.interrupting import interrupted
+
+    for at in range(6):
+        write_session(tmp_path / f"s{at}.json", turns=48)
+    status, error, left = interrupted(tmp_path, signal.SIGKILL, is_worker=True)
+    assert status == 1
+    assert error.startswith("recap: a process of the study ended")
+    assert error.count("\n") == 1
     assert not left
