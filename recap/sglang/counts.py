@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ class Counts:
     """Counters of one process. For any thread."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        # A request may be collected, and counted, while this very thread is in here.
+        self._lock = RLock()
         self._counts: dict[Name, Counter[str]] = {name: Counter() for name in HELP}
         self._seconds = 0.0
         self._timed = 0

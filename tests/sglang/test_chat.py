@@ -367,6 +367,16 @@ def test_a_request_that_ends_without_a_word_of_its_worker_is_counted(start: Star
     assert not status(server.front)["is_healthy"]
 
 
+def test_a_request_may_be_collected_while_its_thread_is_counting(start: Start) -> None:
+    """Python collects garbage wherever it allocates."""
+    server = start()
+    server.is_silent = True
+    response = server.chat([user("hello")])
+    with server.front.counts._lock:
+        del response
+    assert server.front.counts.of("results") == {"no-answer": 1}
+
+
 def test_no_request_is_left_behind(start: Start) -> None:
     server = start()
     for at in range(50):
