@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -59,7 +59,9 @@ def measure(
     device: torch.device | str,
     group: Any = None,
 ) -> TurnObservation:
-    """Return what the turn used.
+    """Return what the turn used; of the pairs of blocks those alone that a graph takes for edges.
+
+    A long session has hundreds of thousands of pairs and a few edges a block.
 
     Every rank takes part in the reduction, also one that failed: the others would wait for it. A
     failure of one is a failure of all, and of the same kind: ranks count alike.
@@ -96,7 +98,11 @@ def measure(
     if failure is not None:
         raise failure
     assert collector is not None
-    return collector.observation(turn.turn)
+    seen = collector.observation(turn.turn)
+    is_edge = seen.mass > settings.edge_threshold
+    return replace(
+        seen, later=seen.later[is_edge], earlier=seen.earlier[is_edge], mass=seen.mass[is_edge]
+    )
 
 
 def _reduce(

@@ -13,6 +13,8 @@ from recap.capture.spans import Segments
 from recap.config import Settings
 from recap.errors import CaptureError
 from recap.graph.observation import TurnObservation
+from recap.graph.state import ContextGraph
+from recap.graph.update import update
 from recap.sglang.turn_end import FinishedTurn, measure
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from recap.sglang.turn_end import LayerInput
 
 TOKENS, ROWS, HEADS, KEY_HEADS, WIDTH = 50, 12, 8, 4, 16
-SETTINGS = Settings()
+SETTINGS = Settings(edge_threshold=0.0)
 SEGMENTS = Segments(
     ("a", "b", "c"), np.array([0, 10, 30, 40, TOKENS]), np.array([0, 1, -1, 2], np.int32)
 )
@@ -32,7 +34,7 @@ class Ranks:
 
     def __init__(self, size: int) -> None:
         self.parts: list[torch.Tensor] = []
-        self.barrier = Barrier(size, timeout=20)
+        self.barrier = Barrier(size, timeout=300)
 
     def all_reduce(self, tensor: torch.Tensor) -> torch.Tensor:
         self.parts.append(tensor)
@@ -89,6 +91,20 @@ def test_two_ranks_measure_what_one_does() -> None:
         assert isinstance(half, TurnObservation)
         np.testing.assert_allclose(half.use, whole.use, rtol=1e-5)
         np.testing.assert_allclose(half.mass, whole.mass, rtol=1e-5)
+
+
+def test_pairs_that_are_no_edges_of_a_graph_stay_out() -> None:
+    every = measure(turn(), layers(slice(None), slice(None)), SETTINGS, "cpu")
+    threshold = float(np.median(every.mass))
+    settings = SETTINGS.replace(edge_threshold=threshold)
+    strong = measure(turn(), layers(slice(None), slice(None)), settings, "cpu")
+    is_edge = every.mass > threshold
+    assert 0 < is_edge.sum() < len(is_edge)
+    assert strong.mass.tolist() == every.mass[is_edge].tolist()
+    assert strong.later.tolist() == every.later[is_edge].tolist()
+    assert strong.earlier.tolist() == every.earlier[is_edge].tolist()
+    empty = ContextGraph.empty("engine")
+    assert update(empty, strong, settings) == update(empty, every, settings)
 
 
 def test_a_rank_that_fails_makes_the_others_drop_the_turn_and_wait_for_nothing() -> None:

@@ -9,6 +9,7 @@ flag and one without; with it, also those that compact, retract, are refused or 
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import sys
 from pathlib import Path
@@ -74,9 +75,10 @@ def in_process(model: Path) -> InProcess:
 def flagged(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     """The server with the flag that all tests share: small chunks, a key, tenants by header."""
     from tests.sglang.inside.client import Client
-    from tests.sglang.inside.server import KEY, ROOM, Server
+    from tests.sglang.inside.server import EVERY_PAIR, KEY, ROOM, Server
 
-    options = ("--enable-recap", "--recap-config", '{"tenant_header": "x-tenant"}', *ROOM)
+    config = json.dumps({"tenant_header": "x-tenant", **EVERY_PAIR})
+    options = ("--enable-recap", "--recap-config", config, *ROOM)
     with Server(model, tmp_path_factory.mktemp("flagged"), *options, key=KEY) as running:
         yield Client(running)
 

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 class InProcess:
     """A runner whose hooks are applied as in a worker."""
 
-    def __init__(self, model: Path, *, context: int = 1024, config: str = '{"rows": 16}') -> None:
+    def __init__(
+        self, model: Path, *, context: int = 1024, config: str = '{"rows": 16, "edge_threshold": 0}'
+    ) -> None:
         from sglang.benchmark import one_batch
         from sglang.srt.plugins.hook_registry import HookRegistry
         from sglang.srt.server_args import PortArgs, prepare_server_args

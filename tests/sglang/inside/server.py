@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 KEY = "key-of-the-server"
 ROOM = ("--max-total-tokens", "8192", "--context-length", "4000")
+EVERY_PAIR = {"edge_threshold": 0}
+"""Configuration in which results hold the mass of every pair of blocks, to be compared."""
 PROBE = Path(__file__).parent / "probe"
 SECONDS = 300
 """How long a server may take to answer; it does in 30 s on two idle cores."""

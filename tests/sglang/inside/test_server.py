@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,7 @@ from recap.capture.sampling import sample_rows
 from recap.capture.spans import Segments
 from recap.config import Settings
 from recap.sglang.payload import Payload, Result
-from tests.sglang.inside.server import Server, free_port, start, stop
+from tests.sglang.inside.server import EVERY_PAIR, Server, free_port, start, stop
 from tests.sglang.inside.tiny import attentions, expected
 
 if TYPE_CHECKING:
@@ -117,7 +118,8 @@ def test_eight_sessions_at_a_time_do_not_mix(server: Server, model: Path) -> Non
 def test_a_retracted_request_is_measured_like_any_other(model: Path, tmp_path: Path) -> None:
     """The server is told to take a request's keys away every so many steps."""
     environ = {"SGLANG_TEST_RETRACT": "1", "SGLANG_TEST_RETRACT_INTERVAL": "60"}
-    with Server(model, tmp_path, "--enable-recap", **environ) as server:
+    options = ("--enable-recap", "--recap-config", json.dumps(EVERY_PAIR))
+    with Server(model, tmp_path, *options, **environ) as server:
         retracted(server, model)
 
 
