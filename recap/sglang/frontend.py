@@ -51,6 +51,7 @@ class Asked:
         live: Its session.
         is_stored: The session is one of the server's; else it ends with the request.
         client_items: Messages as the client sent them.
+        item_bytes: Bytes of these as JSON.
         items: Messages as they are served.
         ids: Blocks of the session.
         owner: Block of each served message, an index into ``ids`` or -1.
@@ -64,6 +65,7 @@ class Asked:
     live: Live
     is_stored: bool
     client_items: Items
+    item_bytes: int
     items: Items
     ids: tuple[str, ...]
     owner: list[int]
@@ -127,13 +129,14 @@ class Frontend:
         if self.is_off or self.options.settings.mode == "off":
             self.counts.add("prepared", "off")
             return None
-        started = time.perf_counter()
+        started, messages = time.perf_counter(), request.messages
         try:
             asked = self._prepared(request, headers, model)
         except NotAttributable as reason:
             self.counts.add("prepared", str(reason))
             return None
         except Exception as err:  # noqa: BLE001 - never reaches serving
+            request.messages = messages
             self.fail(err)
             self.counts.add("prepared", "error")
             return None
@@ -278,6 +281,7 @@ class Frontend:
             live=live,
             is_stored=bool(live.id),
             client_items=items,
+            item_bytes=live.item_bytes,
             items=served,
             ids=tuple(block.id for block in known.whole.blocks),
             owner=owner,
@@ -347,9 +351,10 @@ class Frontend:
         self.counts.add("results", outcome)
         if not asked.is_stored:
             return
-        asked.live.counts[outcome] += 1
-        asked.live.arrived.append(
-            Arrived(asked.seed, asked.client_items, result, usage_of(meta_info), self._now())
+        usage = usage_of(meta_info)
+        asked.live.arrive(
+            Arrived(asked.seed, asked.client_items, asked.item_bytes, result, usage, self._now()),
+            outcome,
         )
 
 

@@ -34,6 +34,9 @@ MOST_TURNS = 256
 MOST_STEPS = 512
 """Requests of one turn that count; later ones add little to the mean."""
 
+ID_BYTES = 80
+"""Memory of a block's id that came from another process."""
+
 NOT_MEASURED = "not-measured"
 
 
@@ -49,21 +52,38 @@ class Step:
 
     Attributes:
         observation: Its blocks; ``TAIL`` is its answer.
-        rows: Its sampled rows.
+        rows: Its sampled rows; of several requests together those of each block.
         answer_line: 1-based element of the message list that its answer became; 0 for none.
     """
 
     observation: TurnObservation
-    rows: int
-    answer_line: int
+    rows: int | Sequence[int]
+    answer_line: int = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory it takes, about."""
+        return observation_bytes(self.observation)
+
+
+def observation_bytes(seen: TurnObservation) -> int:
+    """Return the bytes of memory that an observation takes, about."""
+    columns = (seen.use, seen.later, seen.earlier, seen.mass)
+    return ID_BYTES * len(seen.ids) + sum(column.nbytes for column in columns)
 
 
 class MeasuredTurns:
-    """Steps of a session's turns, by the seed of the turn. An ``observing.Observer``."""
+    """Steps of a session's turns, by the seed of the turn. An ``observing.Observer``.
+
+    Attributes:
+        fingerprint: Tells the served model from others.
+        size: Bytes of memory they take, about.
+    """
 
     def __init__(self, fingerprint: str) -> None:
         """Begin with none; ``fingerprint`` tells the served model from others."""
         self.fingerprint = fingerprint
+        self.size = 0
         self._turns: OrderedDict[int, list[Step]] = OrderedDict()
 
     def __len__(self) -> int:
@@ -74,8 +94,10 @@ class MeasuredTurns:
         steps = self._turns.setdefault(seed, [])
         if len(steps) < MOST_STEPS:
             steps.append(step)
+            self.size += step.size
         if len(self._turns) > MOST_TURNS:
-            self._turns.popitem(last=False)
+            _, gone = self._turns.popitem(last=False)
+            self.size -= sum(each.size for each in gone)
 
     def observe(
         self,
@@ -84,12 +106,15 @@ class MeasuredTurns:
         seeds: Sequence[int],
         served: Sequence[Collection[str] | None],
     ) -> Iterator[Observed]:
-        """Yield what became of each turn, in order."""
+        """Yield what became of each turn, in order. Its steps are kept as one from then on."""
         answers = _answers(table)
         for turn, seed in zip(turns, seeds, strict=True):
             steps = self._turns.get(seed)
             if steps:
-                yield Observed(turn, together(turn, steps, table.ids, answers), "")
+                whole = together(turn, steps, table.ids, answers)
+                self.size += whole.size - sum(each.size for each in steps)
+                self._turns[seed] = [whole]
+                yield Observed(turn, whole.observation, "")
             else:
                 yield Observed(turn, None, NOT_MEASURED)
 
@@ -106,8 +131,8 @@ def _answers(table: BlockTable) -> dict[int, str]:
 
 def together(
     turn: int, steps: Iterable[Step], ids: Sequence[str], answers: Mapping[int, str]
-) -> TurnObservation:
-    """Return what the steps of a turn used together.
+) -> Step:
+    """Return the steps of a turn as one.
 
     Use is the mean over the sampled rows of the steps that a block was part of; a pair of blocks
     has the greatest mass of any step, as edges of a graph do.
@@ -125,9 +150,10 @@ def together(
         seen = step.observation
         names = (answers.get(step.answer_line, "") if id == TAIL else id for id in seen.ids)
         at = [place.get(name, -1) for name in names]
-        for block, value in zip(at, seen.use.tolist(), strict=True):
+        rows = np.broadcast_to(step.rows, len(at)).tolist()
+        for block, value, count in zip(at, seen.use.tolist(), rows, strict=True):
             before = use.get(block, _Mean(0.0, 0))
-            use[block] = _Mean(before.total + step.rows * value, before.rows + step.rows)
+            use[block] = _Mean(before.total + count * value, before.rows + count)
         pairs = zip(seen.later.tolist(), seen.earlier.tolist(), seen.mass.tolist(), strict=True)
         for later, earlier, value in pairs:
             pair = at[later], at[earlier]
@@ -136,7 +162,7 @@ def together(
     blocks = sorted(use)
     index = {block: i for i, block in enumerate(blocks)}
     edges = {pair: value for pair, value in mass.items() if pair[1] >= 0 and pair[0] > pair[1]}
-    return TurnObservation.of(
+    observation = TurnObservation.of(
         turn,
         [ids[block] for block in blocks],
         np.array([use[block].total / max(use[block].rows, 1) for block in blocks]),
@@ -144,6 +170,7 @@ def together(
         np.array([index[earlier] for _, earlier in edges], np.int32),
         np.array(list(edges.values()), np.float64),
     )
+    return Step(observation, [use[block].rows for block in blocks])
 
 
 class _Mean(NamedTuple):

@@ -17,7 +17,7 @@ from recap.graph.state import ContextGraph
 from recap.session import Session
 from recap.session.reading import GrowingList
 from recap.session.shelf import Volatile
-from recap.sglang.measured import OBSERVER, MeasuredTurns, Step
+from recap.sglang.measured import OBSERVER, MeasuredTurns, Step, observation_bytes
 from recap.sglang.payload import PayloadError, Result
 from recap.sglang.tokens import GrowingPrompt
 
@@ -64,6 +64,7 @@ class Arrived:
     Attributes:
         seed: The turn it is of.
         items: The client's messages of its request.
+        item_bytes: Bytes of these as JSON.
         result: What was measured; None where no result came with the response.
         usage: Tokens of the response.
         at: Unix time of the response.
@@ -71,6 +72,7 @@ class Arrived:
 
     seed: int
     items: Items
+    item_bytes: int
     result: Result | None
     usage: Usage
     at: float
@@ -79,6 +81,12 @@ class Arrived:
     def observation(self) -> TurnObservation | None:
         """What was measured."""
         return None if self.result is None else self.result.observation
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory it takes, about."""
+        seen = self.observation
+        return self.item_bytes + (0 if seen is None else observation_bytes(seen))
 
     @property
     def place(self) -> tuple[int, int]:
@@ -98,10 +106,11 @@ class Live:
         items: The client's messages of its last request; equal ones stay the same objects.
         graph: Its graph as of the last request; any thread may read it.
         prompt: Tokens of its last prompt; any thread may use it.
-        arrived: Results that wait; any thread may append.
+        arrived: Results that wait.
         counts: Results by what became of them; any thread may read.
         action, reason: What the boundary policy did last, and why.
-        size: Bytes of memory it takes, about.
+        item_bytes: Bytes of ``items`` as JSON.
+        size: Bytes of memory it takes, about; any thread may read.
         used: When it was used last, seconds of a clock that never goes back.
     """
 
@@ -117,8 +126,10 @@ class Live:
     counts: Counter[str] = field(default_factory=Counter)
     action: str = ""
     reason: str = ""
+    item_bytes: int = 0
     size: int = OVERHEAD
     used: float = 0.0
+    _gone_chars: int = 0  # of messages that the client does not send any more
     _list: GrowingList = field(default_factory=GrowingList)
 
     def read(self, items: Items) -> Transcript:
@@ -127,8 +138,15 @@ class Live:
         self.items = [
             old if old == new else new for old, new in zip(known, items, strict=False)
         ] + items[len(known) :]
-        self.size = OVERHEAD + MEMORY_FACTOR * len(msgspec.json.encode(self.items))
+        self.item_bytes = len(msgspec.json.encode(self.items))
+        self._weigh()
         return self._list.read(self.items, DIALECT)
+
+    def arrive(self, arrived: Arrived, outcome: str) -> None:
+        """Keep a result for the request after it, and count it. For any thread."""
+        self.counts[outcome] += 1
+        self.arrived.append(arrived)
+        self._weigh()
 
     def take_results(self, *, is_judged: bool) -> None:
         """Take what arrived since the last request; ``items`` are those of this one.
@@ -145,6 +163,7 @@ class Live:
             if is_judged:
                 self.session.responded(each.usage, each.at)
             self._take(each, is_only=answers[each.place] == 1)
+        self._weigh()
 
     def _take(self, each: Arrived, *, is_only: bool) -> None:
         if each.result is None or each.observation is None:
@@ -159,7 +178,15 @@ class Live:
         """Return what is known of the session, its closed turns folded into the graph."""
         known = self.session.observe(transcript, open_turn=False)
         self.graph = known.graph
+        gone = (known.moment.messages[index] for index in known.moment.gone)
+        self._gone_chars = sum(part.cost_chars for message in gone for part in message.parts)
+        self._weigh()
         return known
+
+    def _weigh(self) -> None:
+        texts = MEMORY_FACTOR * (self.item_bytes + self._gone_chars)
+        waiting = sum(each.size for each in tuple(self.arrived))
+        self.size = OVERHEAD + texts + self.turns.size + waiting
 
 
 class Sessions:

@@ -196,6 +196,28 @@ def test_a_fault_while_compacting_leaves_the_clients_messages(start: Start) -> N
     assert (live.action, live.reason) == ("pass", "error")
 
 
+class Lacking(ChatRequest):
+    """A request of another version, without a field that is read last."""
+
+    @property
+    def return_meta_info(self) -> bool:
+        raise AttributeError("return_meta_info")
+
+    @return_meta_info.setter
+    def return_meta_info(self, _: bool) -> None:
+        pass
+
+
+def test_a_fault_after_compacting_leaves_the_clients_messages(start: Start) -> None:
+    server = start()
+    sent: list[Any] = [Message(item) for item in [*history(), user("change part 1")]]
+    request = Lacking(sent, session_id="s", tools=TOOLS)
+    response = server.convert(request, {})
+    assert request.messages is sent
+    assert response.payload is None
+    assert server.front.counts.of("errors") == {"AttributeError": 1}
+
+
 def test_a_request_that_the_server_refuses_as_it_came_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+
 from recap.config import Settings
-from recap.sglang.sessions import OVERHEAD, Live, MemoryShelf, Sessions, result_of, usage_of
+from recap.economics import Usage
+from recap.graph.observation import TurnObservation
+from recap.sglang.payload import Result
+from recap.sglang.sessions import (
+    MEMORY_FACTOR,
+    OVERHEAD,
+    Arrived,
+    Live,
+    MemoryShelf,
+    Sessions,
+    result_of,
+    usage_of,
+)
 from recap.turns import SessionKey
+from tests.sglang.small_server import assistant, call, user
+from tests.sglang.small_server import result as answer
 
 
 class Clock:
@@ -92,6 +112,46 @@ def test_memory_grows_with_what_a_session_says() -> None:
     live = enter(sessions(), "a")
     live.read([{"role": "user", "content": "x" * 1000}])
     assert live.size > OVERHEAD + 1000
+
+
+def result(blocks: int) -> Result:
+    ids = [f"{number:016x}" for number in range(blocks)]
+    later = np.repeat(np.arange(1, blocks), 3)
+    seen = TurnObservation.of(0, ids, np.ones(blocks), later, np.zeros_like(later), later * 0.0)
+    return Result("r", "s", seen, "", 8, (0,), 0, 9, "inner")
+
+
+def test_memory_grows_with_results_that_wait_and_with_turns_that_are_remembered() -> None:
+    live = enter(sessions(), "a")
+    live.read([{"role": "user", "content": "x"}])
+    empty = live.size
+    tracemalloc.start()
+    for number in range(64):
+        items = [{"role": "user", "content": f"{number}" * 5000}]
+        arrived = Arrived(number, items, 10_000, result(200), Usage(1, 0, 1), 0.0)
+        live.arrive(arrived, "recorded")
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (live.size - empty) == pytest.approx(taken, rel=0.5)
+    waiting = live.size
+    live.items = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]
+    live.take_results(is_judged=False)
+    assert len(live.arrived) == 0
+    assert empty < live.size < waiting
+    assert live.size - empty == live.turns.size
+
+
+def test_memory_grows_with_what_a_client_condensed_away() -> None:
+    live = enter(sessions(), "a")
+    messages: list[dict[str, Any]] = [user("begin")]
+    for at in range(6):
+        messages += [call(f"c{at}", "{}"), answer(f"c{at}", "x" * 5000), assistant("fine")]
+        messages.append(user(f"go on {at}"))
+    live.observe(live.read(messages))
+    shorter = [messages[0], *messages[17:]]
+    live.observe(live.read(shorter))
+    assert live.item_bytes < 15_000
+    assert live.size > OVERHEAD + MEMORY_FACTOR * 28_000
 
 
 def test_equal_messages_stay_the_same_objects() -> None:
