@@ -6,10 +6,12 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # A loaded computer is slow, not wrong; pytest's own timeout ends what hangs.
-settings.register_profile("recap", deadline=None, max_examples=40)
+settings.register_profile(
+    "recap", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("recap")
 
 ROOT = Path(__file__).resolve().parent.parent

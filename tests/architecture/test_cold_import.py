@@ -25,7 +25,7 @@ def loaded_by(code: str, folder: Path) -> set[str]:
     )
     subprocess.run(
         [sys.executable, "-c", program, str(report)],
-        check=True, capture_output=True, cwd=folder, timeout=60,
+        check=True, capture_output=True, cwd=folder,
     )  # fmt: skip
     return {name.partition(".")[0] for name in json.loads(report.read_text())}
 

@@ -32,7 +32,7 @@ def verdicts(root: Path) -> dict[str, str]:
     code = "from importlinter.cli import lint_imports_command as run; run()"
     done = subprocess.run(
         [sys.executable, "-c", code, "--no-cache", "--no-logo"],
-        cwd=root, capture_output=True, text=True, timeout=100,
+        cwd=root, capture_output=True, text=True,
         env={"PYTHONPATH": str(root), "COLUMNS": "400", "NO_COLOR": "1"},
     )  # fmt: skip
     found = re.findall(r"^(.+?) (KEPT|BROKEN)", done.stdout, re.MULTILINE)

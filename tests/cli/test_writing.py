@@ -56,7 +56,7 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
     reader.start()
     write_whole(pipe, b"data")
-    reader.join(10)
+    reader.join()
     assert read == [b"data"]
     assert pipe.is_fifo()
 

@@ -67,7 +67,7 @@ class Writers:
         return seconds, said == "end"
 
     def close(self) -> None:
-        self._process.communicate(timeout=60)
+        self._process.communicate()
         assert self._process.returncode == 0
 
 

@@ -108,13 +108,13 @@ def test_what_another_process_is_making_is_left_alone(world: World, tmp_path: Pa
         with making(world.store, [tmp_path / "main"]) as files:
             files.write(0, [b"whole"])
             is_written.set()
-            is_asked.wait(60)
+            is_asked.wait()
             files.commit()
 
     other = threading.Thread(target=make)
     other.start()
     try:
-        assert is_written.wait(60)
+        assert is_written.wait()
         assert settle(world.store) == []
         assert world.store.verify() == ()
     finally:

@@ -80,7 +80,6 @@ def test_every_case_has_a_name_of_its_own_and_fits_its_kernel() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
 def test_the_main_kernels_compile_clean_for_every_architecture() -> None:
     done = run("--arch", "80,90,100", "--small", "--json")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -52,7 +52,7 @@ def run(block: Block, folder: Path) -> subprocess.CompletedProcess[str]:
         "bash": ["bash", "-euo", "pipefail", "-c", block.code],
     }[block.language]
     return subprocess.run(
-        command, cwd=folder, env=environ, capture_output=True, text=True, timeout=100, check=False
+        command, cwd=folder, env=environ, capture_output=True, text=True, check=False
     )
 
 
@@ -108,6 +108,6 @@ def test_generated_tables_are_current() -> None:
     pytest.importorskip("cogapp", reason="cog is not installed (extra dev)")
     done = subprocess.run(
         [sys.executable, "-m", "cogapp", "-P", "--check", "--diff", *map(str, DOCUMENTS)],
-        cwd=ROOT, capture_output=True, text=True, timeout=100, check=False,
+        cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, f"run: cog -rP FILE\n{done.stdout}{done.stderr}"

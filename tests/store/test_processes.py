@@ -55,7 +55,7 @@ def test_eight_processes_that_save_the_same_sessions_lose_no_update(tmp_path: Pa
     times, sessions = 24, 3
     programs = [start("increment", tmp_path / "s", times, sessions) for _ in range(WRITERS)]
     for program in programs:
-        said, _ = program.communicate(timeout=100)
+        said, _ = program.communicate()
         assert said == f"done {times}\n"
     with Store.open(tmp_path / "s") as store:
         counts = [store.load_session(TENANT, key(number)) for number in range(sessions)]

@@ -122,7 +122,6 @@ def test_a_whole_store_has_no_fault_and_needs_no_repair(tmp_path: Path, image: I
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_a_database_cut_at_any_page_is_refused_and_repaired(
     tmp_path: Path, image: Image, pytestconfig: pytest.Config
 ) -> None:
