@@ -66,11 +66,12 @@ def test_b072_a_history_longer_than_any_window_is_compacted() -> None:
         done = compacted(messages, "Now fix module_3.py", retention="0.02")
         return time.process_time() - begin, done
 
-    small, _ = seconds(15)
-    large, done = seconds(120)
+    small = min(seconds(15)[0] for _ in range(3))
+    runs = [seconds(120) for _ in range(3)]
+    large, done = min(time for time, _ in runs), runs[0][1]
     assert done.report.history_chars > 5_200_000
     assert done.report.kept_chars < 0.03 * done.report.history_chars
-    assert large < 2 * 8 * small + 1
+    assert large < 0.1 + 24 * small  # a square would be 64 times
 
 
 def test_b073_a_run_without_gain_says_so_once(tmp_path: Path) -> None:
