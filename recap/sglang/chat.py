@@ -81,7 +81,11 @@ def take_results(
 
 
 def serve(
-    original: Callable[..., Any], server_args: Any, manager: Any, *args: Any, **kwargs: Any
+    original: Callable[..., Any],
+    server_args: Any,
+    tokenizer_manager: Any,
+    *args: Any,
+    **kwargs: Any,
 ) -> Any:
     """Add the routes to a server that is about to listen.
 
@@ -91,8 +95,8 @@ def serve(
     from recap.sglang.routes import add_routes
 
     try:
-        front = frontend(manager)
+        front = frontend(tokenizer_manager)
     except RecapError as err:
         raise RefusedError(str(err)) from err
     add_routes(compat.http_app(), front)
-    return original(server_args, manager, *args, **kwargs)
+    return original(server_args, tokenizer_manager, *args, **kwargs)

@@ -29,7 +29,10 @@ Role = Literal["arguments", "main", "scheduler"]
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """A function of SGLang that is wrapped, and ours, called with it and its arguments."""
+    """A function of SGLang that is wrapped, and ours, called with it and its arguments.
+
+    Ours names what it reads as SGLang does, since a caller may pass any of it by name.
+    """
 
     target: str
     handler: str

@@ -43,16 +43,14 @@ def add_flags(original: Callable[[ArgumentParser], None], parser: ArgumentParser
     )
 
 
-def read_flags(
-    original: Callable[[type, Namespace], Any], record: type, arguments: Namespace
-) -> Any:
+def read_flags(original: Callable[[type, Namespace], Any], cls: type, args: Namespace) -> Any:
     """Return SGLang's server arguments; switch Recap on where they ask for it.
 
     Raises:
         RefusedError: The configuration is wrong, or something asked for cannot be measured.
     """
-    _switch(arguments)
-    return original(record, arguments)
+    _switch(args)
+    return original(cls, args)
 
 
 def _switch(arguments: Namespace) -> None:

@@ -33,26 +33,27 @@ def recorder() -> Recorder | None:
     return _recorder
 
 
-def build_backend(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def build_backend(
+    original: Callable[..., Any], *, model_runner: Any, backend_str: str, **kwargs: Any
+) -> Any:
     """Wrap the attention backend of the served model; a draft model's stays as it is.
 
     Raises:
         RefusedError: A hook is not applied, or the model cannot be measured.
     """
     global _recorder
-    name = kwargs["backend_str"]
-    if name.partition(":")[0] == "recap":
+    if backend_str.partition(":")[0] == "recap":
         raise RefusedError(
             "sglang.Engine knows no attention backend 'recap': call recap.enable() before it, or set "
             "RECAP_ENABLE=1, and leave attention_backend to the inner one"
         )
-    backend = original(*args, **kwargs)
-    runner = kwargs["model_runner"]
-    if runner.is_draft_worker:
+    backend = original(model_runner=model_runner, backend_str=backend_str, **kwargs)
+    if model_runner.is_draft_worker:
         return backend
-    if _recorder is None or _recorder.runner is not runner:
+    if _recorder is None or _recorder.runner is not model_runner:
         demand_applied("scheduler")
-        _recorder = start_recording(runner, Options.inherited(os.environ), name)
+        options = Options.inherited(os.environ)
+        _recorder = start_recording(model_runner, options, backend_str)
     from recap.sglang.backend import RecapBackend
 
     return RecapBackend(backend, _recorder.keep)
@@ -106,11 +107,16 @@ def _tapped(runner: Any, options: Options) -> list[TappedLayer]:
 
 
 def start_step(
-    original: Callable[..., Any], record: type, batch: Any, runner: Any, *args: Any, **kwargs: Any
+    original: Callable[..., Any],
+    cls: type,
+    batch: Any,
+    model_runner: Any,
+    *args: Any,
+    **kwargs: Any,
 ) -> Any:
     """Stage the rows of a step when its ForwardBatch is made."""
-    forward_batch = original(record, batch, runner, *args, **kwargs)
-    if _recorder is not None and _recorder.runner is runner:
+    forward_batch = original(cls, batch, model_runner, *args, **kwargs)
+    if _recorder is not None and _recorder.runner is model_runner:
         _recorder.start_step(forward_batch, batch.reqs)
     return forward_batch
 

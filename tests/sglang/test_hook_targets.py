@@ -5,6 +5,9 @@ The wheels are fetched with pip and never imported: their dependencies need a GP
 
 from __future__ import annotations
 
+import ast
+import inspect
+import pkgutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -12,7 +15,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from recap.sglang.compat import FIELDS, HOOKS, OLDEST
+from recap.sglang.compat import FIELDS, HOOKS, OLDEST, Hook
 from recap.sglang.source import Source, fields
 
 if TYPE_CHECKING:
@@ -48,6 +51,58 @@ def test_what_is_read_of_its_objects_exists(source: Source) -> None:
         known = fields(source.find(name))
         absent += [f"{name}.{field}" for field in needed if field not in known]
     assert absent == []
+
+
+@pytest.mark.parametrize(
+    "hook", [hook for hooks in HOOKS.values() for hook in hooks], ids=lambda hook: hook.handler
+)
+def test_a_handler_takes_what_its_target_is_called_with(source: Source, hook: Hook) -> None:
+    target = source.find(hook.target)
+    assert isinstance(target, ast.FunctionDef)
+    handler = inspect.signature(pkgutil.resolve_name(hook.handler))
+    assert not disagreement(target.args, [*handler.parameters.values()][1:])
+
+
+def disagreement(target: ast.arguments, ours: list[inspect.Parameter]) -> str:
+    """Return how a call of the target would fail with our function in its place, "" for none."""
+    given = [arg.arg for arg in (*target.posonlyargs, *target.args)]
+    positional = [one.name for one in ours if one.kind is one.POSITIONAL_OR_KEYWORD]
+    if given[:1] == ["self"]:
+        positional[0] = "self"  # nobody passes it by name
+    keywords = {one.name for one in ours if one.kind is one.KEYWORD_ONLY}
+    kinds = {one.kind for one in ours}
+    if given[: len(positional)] != positional:
+        return f"{positional} are not the first of {given}"
+    if len(given) > len(positional) and inspect.Parameter.VAR_POSITIONAL not in kinds:
+        return f"nothing takes {given[len(positional) :]}"
+    named = {arg.arg for arg in target.kwonlyargs}
+    if not keywords <= named:
+        return f"{keywords - named} are never passed"
+    if (
+        named - keywords or given[len(positional) :]
+    ) and inspect.Parameter.VAR_KEYWORD not in kinds:
+        return f"nothing takes {named - keywords} by name"
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("self, a, b", ""),
+        ("self, a, *, c", ""),
+        ("self, z, b", "are not the first"),
+        ("self", "are not the first"),
+    ],
+)
+def test_a_target_that_is_called_otherwise_is_noticed(target: str, said: str) -> None:
+    def handler(original: object, ours: object, a: object, *args: object, **kwargs: object) -> None:
+        pass
+
+    (made,) = ast.parse(f"def target({target}): pass").body
+    assert isinstance(made, ast.FunctionDef)
+    told = disagreement(made.args, [*inspect.signature(handler).parameters.values()][1:])
+    assert said in told
+    assert bool(said) == bool(told)
 
 
 def test_a_name_that_does_not_exist_is_noticed(source: Source) -> None:
