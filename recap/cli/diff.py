@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from recap.cli.command import Command
-from recap.cli.options import json_option, source_of
+from recap.cli.options import json_option, session_file, source_of
 from recap.cli.output import (
     Column,
     Element,
@@ -23,7 +23,7 @@ from recap.cli.output import (
 )
 from recap.cli.state import State, folder_option
 from recap.cli.versions import opened_store
-from recap.errors import InputError
+from recap.errors import InputError, RecapError, UsageError
 
 if TYPE_CHECKING:
     from recap.cmv.diff import Diff
@@ -49,7 +49,7 @@ def command(
 ) -> None:  # fmt: skip
     """Compare two sessions as the model sees them: blocks kept, stubbed, dropped, added.
 
-    A and B are session files, or names or ids of snapshots and branches.
+    A and B are session files, names or ids of snapshots and branches, or ids of sessions.
     """
     from recap.cmv.diff import diff
 
@@ -64,7 +64,7 @@ def command(
 
 
 def _transcript(name: str, state: State) -> Transcript:
-    """Read the session that a file, a snapshot or a branch is."""
+    """Read the session that a file, a snapshot, a branch or a client's id is."""
     from recap.cli.versions import homes
     from recap.cmv.names import find
     from recap.cmv.restoring import branch_file
@@ -73,13 +73,24 @@ def _transcript(name: str, state: State) -> Transcript:
 
     if "\0" not in name and Path(name).exists():
         return read_source(source_of(Path(name)))
-    if not state.is_made:
-        raise InputError(f"there is no file {name!r}, and no store with a snapshot of this name")
-    with opened_store(state) as store:
-        row = find(store.history, name)
-        if isinstance(row, SnapshotRow):
-            return read_bytes(b"".join(store.history.read(row)), format=row.agent)
-        return read_source(source_of(branch_file(store.history, row, homes())))
+    unknown: RecapError = InputError(
+        f"there is no file {name!r}, and no store with a snapshot of this name"
+    )
+    if state.is_made:
+        with opened_store(state) as store:
+            try:
+                row = find(store.history, name)
+            except UsageError as err:
+                unknown = err
+            else:
+                if isinstance(row, SnapshotRow):
+                    return read_bytes(b"".join(store.history.read(row)), format=row.agent)
+                return read_source(source_of(branch_file(store.history, row, homes())))
+    try:
+        path = session_file(name)
+    except InputError:
+        raise unknown from None
+    return read_source(source_of(path))
 
 
 def _as_json(found: Diff) -> dict[str, object]:

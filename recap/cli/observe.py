@@ -21,6 +21,7 @@ from recap.cli.options import (
     Session,
     json_option,
     merged,
+    session_file,
     session_path,
     settings_in_force,
     settings_options,
@@ -108,10 +109,18 @@ def sessions_options(function: Callable[..., Any]) -> Callable[..., Any]:
             first = sessions[0] if sessions else None
             paths: tuple[Path | None, ...] = (session_path(first, latest),)
         else:
-            paths = tuple(None if name == STDIN else Path(name) for name in sessions)
+            paths = tuple(None if name == STDIN else _one_of_several(name) for name in sessions)
         return function(named=Named(paths, format_name), **given)
 
     return wrapped
+
+
+def _one_of_several(name: str) -> Path:
+    """Return the file of a session; one that is not there fails alone, when it is its turn."""
+    try:
+        return session_file(name)
+    except InputError:
+        return Path(name)
 
 
 def model_option(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -14,7 +14,7 @@ import click
 
 from recap.cli.output import preview, remark, working
 from recap.cli.state import NO_STATE, State, state_options
-from recap.cmv.locations import newest_session
+from recap.cmv.locations import find_session, newest_session
 from recap.errors import InputError, SettingsError, UsageError, shown, shown_path
 from recap.files import read_file
 
@@ -185,18 +185,32 @@ def source_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return latest(named(function))
 
 
-def session_path(name: str | None, latest: bool) -> Path | None:
-    """Return the file an invocation names, None for standard input; UsageError for none or two."""
+def session_path(
+    name: str | None, latest: bool, option: str = "SESSION (a file, an id, - for standard input)"
+) -> Path | None:
+    """Return the file an invocation names, None for standard input.
+
+    Args:
+        name: What was given: a file, a client's id of a session or the beginning of one, or ``-``.
+        latest: Whether the newest session is asked for.
+        option: What ``name`` is called in messages.
+
+    Raises:
+        UsageError: Both are given, or neither.
+        InputError: There is no such session, or there are several.
+    """
     if (name is None) != latest:
-        raise click.UsageError(
-            "give one of SESSION (a file, - for standard input) and --latest",
-            click.get_current_context(),
-        )
+        raise click.UsageError(f"give one of {option} and --latest", click.get_current_context())
     if name is None:
         newest = newest_session(Path.home(), os.environ, Path.cwd())
         remark(f"--latest takes {newest.path} ({newest.agent})")
         return newest.path
-    return None if name == STDIN else Path(name)
+    return None if name == STDIN else session_file(name)
+
+
+def session_file(name: str) -> Path:
+    """Return the session that a file, a client's id or the beginning of one names."""
+    return find_session(name, Path.home(), os.environ)
 
 
 def selection_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -301,15 +315,11 @@ def read_stdin() -> bytes:
 
 
 def source_of(path: Path | None) -> Sized:
-    """Open a session, None for standard input; InputError says what to do instead."""
+    """Open a session, None for standard input."""
     from recap.transcript.sources import ByteSource, open_source
 
     if path is None:
         return ByteSource(read_stdin(), STDIN_NAME)
-    if "\0" in str(path) or not os.path.lexists(path):
-        raise InputError(
-            f"there is no file {shown_path(path)}; `recap inspect --latest` takes the newest session"
-        )
     return open_source(path)
 
 

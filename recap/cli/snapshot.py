@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from recap.cli.command import Command
-from recap.cli.options import json_option
+from recap.cli.options import json_option, session_path
 from recap.cli.output import Line, byte_size, counted, remark, say, say_json, working
 from recap.cli.state import State, folder_option
-from recap.cli.versions import named_session, sizes, snapshot_json
+from recap.cli.versions import sizes, snapshot_json
+from recap.errors import UsageError
 
 if TYPE_CHECKING:
     from recap.cmv.snapshot import Labels, Seen
@@ -38,7 +39,9 @@ def command(
     from recap.cmv.snapshot import look, take
 
     named = _labels(**labels)
-    path = named_session(session, latest)
+    path = session_path(session, latest, "--session (a file or an id)")
+    if path is None:
+        raise UsageError("a snapshot is taken of a session's file, not of standard input")
     with working(f"reading {path}"):
         seen = look(path)
     if dry_run:

@@ -23,7 +23,6 @@ from recap.cli.output import (
     working,
 )
 from recap.cli.state import State, state_options
-from recap.cli.versions import named_session
 from recap.cli.writing import refuse_inputs
 from recap.errors import UsageError, shown
 
@@ -142,17 +141,18 @@ def command(
     only until that share of the context is gone.
     """
     name, is_launched = given.pop("name"), given.pop("is_launched")
+    path = session_path(session, latest)
     if out is None and not dry_run:
-        file = named_session(session, latest)
-        wish = _wish(file, **given)
+        if path is None:
+            raise UsageError("standard input has no place for a branch: give -o OUT, or --dry-run")
+        wish = _wish(path, **given)
         fork_session(
-            file, name, wish, given["state"],
+            path, name, wish, given["state"],
             schema=SCHEMA, is_launched=is_launched, as_json=as_json,
         )  # fmt: skip
         return
     if name is not None or is_launched:
         raise UsageError("-n and --launch go with a branch: leave -o and --dry-run out")
-    path = session_path(session, latest)
     if out is not None:
         refuse_inputs(Path(out), {"the session": path})
     report = _trimmed(path, None if dry_run or out is None else Path(out), **given)

@@ -10,10 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from recap.cli.output import byte_size, complain, counted, remark
-from recap.cmv.locations import find_session, newest_session
 from recap.errors import InputError, RecapError, StoreError
 
 if TYPE_CHECKING:
@@ -52,19 +49,6 @@ def homes() -> Homes:
     from recap.cmv.homes import Homes
 
     return Homes(Path.home(), os.environ)
-
-
-def named_session(name: str | None, latest: bool) -> Path:
-    """Return the session that --session or --latest names; UsageError for none or two."""
-    if (name is None) != latest:
-        raise click.UsageError(
-            "give one of --session (a file or an id) and --latest", click.get_current_context()
-        )
-    if name is not None:
-        return find_session(name, Path.home(), os.environ)
-    newest = newest_session(Path.home(), os.environ, Path.cwd())
-    remark(f"--latest takes {newest.path} ({newest.agent})")
-    return newest.path
 
 
 def snapshot_json(row: SnapshotRow) -> dict[str, Json]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
-from recap.errors import InputError, shown
+from recap.errors import InputError, shown, shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -123,7 +123,10 @@ def find_session(name: str, home: Path, environ: Mapping[str, str]) -> Path:
         if fitting:
             listed = ", ".join(str(each) for each in sorted(fitting)[:LISTED])
             raise InputError(f"{shown(name)} could be {listed}; give the file")
-    raise InputError(f"there is no session {shown(name)}; `recap sessions --all` lists them")
+    raise InputError(
+        f"there is no session or file {shown_path(name)}; `recap sessions --all` lists sessions, "
+        "--latest takes the newest"
+    )
 
 
 def _is_of(path: Path, folder: Path) -> bool:

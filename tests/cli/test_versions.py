@@ -72,7 +72,7 @@ def test_a_dry_run_makes_no_store(versions: Any, tmp_path: Path) -> None:
         (("snapshot", "one"), 2, "give one of --session"),
         (("snapshot", "one", "--latest", "--session", "x"), 2, "give one of --session"),
         (("snapshot", "a b", "--latest"), 2, "a name is"),
-        (("snapshot", "one", "--session", "nope"), 1, "there is no session 'nope'"),
+        (("snapshot", "one", "--session", "nope"), 1, "there is no session or file nope"),
         (("branch", "one"), 1, "there is no store"),
         (("show", "one"), 1, "there is no store"),
         (("diff", "one", "two"), 1, "no file 'one'"),
