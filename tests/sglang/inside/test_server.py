@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from recap.capture.sampling import sample_rows
 from recap.capture.spans import Segments
 from recap.config import Settings
 from recap.sglang.payload import Payload, Result
-from tests.sglang.inside.server import EVERY_PAIR, Server, free_port, start, stop
+from tests.sglang.inside.server import EVERY_PAIR, SECONDS, Server, free_port, start, stop
 from tests.sglang.inside.tiny import attentions, expected
 
 if TYPE_CHECKING:
@@ -157,11 +156,12 @@ def test_an_aborted_request_leaves_room_for_the_next(server: Server, model: Path
     with ThreadPoolExecutor(3) as pool:
         asked = [
             pool.submit(
-                generate, server, prompt(50 + i), payload(f"gone-{i}"), 700, rid=f"gone-{i}"
+                generate, server, prompt(50 + i), payload(f"gone-{i}"), 2000, rid=f"gone-{i}"
             )
             for i in range(3)
         ]
-        time.sleep(1.0)
+        while server.held()["requests"] < 3:
+            assert not any(one.done() for one in asked)
         server.post("/abort_request", {"abort_all": True})
         reasons = [one.result()["meta_info"]["finish_reason"]["type"] for one in asked]
     assert reasons == ["abort"] * 3
@@ -181,7 +181,7 @@ def ended(model: Path, folder: Path, *options: str, **environ: str) -> tuple[int
     """Return exit status and log of a server that ends by itself."""
     process = start(model, folder, free_port(), *options, environ=environ)
     try:
-        return process.wait(240), (folder / "log").read_text()
+        return process.wait(SECONDS), (folder / "log").read_text()
     finally:
         stop(process)
 
