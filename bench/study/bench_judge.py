@@ -3,7 +3,8 @@
     python -m bench.study.bench_judge MODEL [--half test] [--method NAME ...] [--jobs 2] [--cache DIR]
 
 Needs RECAP_CORPUS and the extra proxy; MODEL is a folder, as `recap proxy install --full` leaves one.
-Retention 0.1. Rows go to results/judge_<half>.json. See recap/study/judge.py for what is measured.
+Retention 0.1; sessions count as in the study, once and in one half. Rows go to
+results/judge_<half>.json. See recap/study/judge.py for what is measured.
 """
 
 from __future__ import annotations
@@ -13,16 +14,18 @@ import os
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from bench.measured import keep, where
 from recap.config import Settings
-from recap.study.files import session_files
-from recap.study.judging import judge_of, judged
-from recap.study.transitions import is_test
+from recap.study.files import listed
+from recap.study.judge import judge_of
+from recap.study.judging import judged
+from recap.study.runs import Found, distinct, looked_at
 
-METHODS = ("none", "random", "recency", "paper", "coverage", "oracle-id-exec", "full")
+METHODS = ("none", "random", "recency", "paper", "coverage", "oracle-id-exec", "full-history")
 RESULTS = Path(__file__).parents[1] / "results"
 
 
@@ -48,19 +51,19 @@ def main() -> None:
     parser.add_argument("--cache", default="")
     args = parser.parse_args()
     corpus = Path(os.environ["RECAP_CORPUS"])
-    paths = [p for p in session_files(corpus) if is_test(p) == (args.half == "test")]
-    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    seen = map(looked_at, listed([corpus]).files.items())
+    counted, _ = distinct(one for one in seen if isinstance(one, Found))
+    mine = sorted((one for one in counted if one.half == args.half), key=lambda one: -one.size)
+    found: list[dict[str, Any]] = []
     start = time.perf_counter()
     with ProcessPoolExecutor(args.jobs, get_context("spawn")) as pool:
         running = [
-            pool.submit(rows, path, tuple(args.method), args.model, args.cache)
-            for path in sorted(paths, key=lambda p: -p.stat().st_size)
+            pool.submit(rows, one.path, tuple(args.method), args.model, args.cache) for one in mine
         ]
         for done, future in enumerate(running, 1):
-            for row in future.result():  # a session that lies there twice counts once
-                found.setdefault((row["key"], row["turn"], row["method"]), row)
+            found += future.result()
             print(f"{done}/{len(running)} {time.perf_counter() - start:.0f} s", flush=True)
-    ordered = [found[key] for key in sorted(found)]
+    ordered = sorted(found, key=itemgetter("key", "turn", "method"))
     for method in args.method:
         nll = [row["nll"] for row in ordered if row["method"] == method]
         if nll:

@@ -169,7 +169,7 @@ def reuse_command(
     if cache and not judge:
         raise UsageError("--judge-cache keeps what --judge says: give a model as well")
     if judge:
-        _demand_judge(judge, settings)
+        _demand_judge(judge)
     plan = Plan(names, _retentions(retention), settings, half, judge, cache)
     found = listed(map(Path, places))
     outputs = {name: Path(file) for name, file in files.items() if file and file != STDOUT}
@@ -208,12 +208,10 @@ def _policies(text: str | None) -> list[str]:
     return names
 
 
-def _demand_judge(folder: str, settings: Settings) -> None:
+def _demand_judge(folder: str) -> None:
     """Say what is missing for the judge before the work begins."""
     from importlib.util import find_spec
 
-    if settings.observer != "reuse":
-        raise UsageError("--judge goes with --observer reuse: leave one of them out")
     if not (Path(folder) / "config.json").is_file():
         raise InputError(
             f"{shown_path(folder)} holds no model: give the folder that "

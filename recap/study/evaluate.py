@@ -8,9 +8,11 @@ from fractions import Fraction
 from math import floor
 from typing import TYPE_CHECKING
 
+from recap.baselines.full import FULL_HISTORY
 from recap.baselines.method import Task, protected_mask
 from recap.errors import MethodError
 from recap.session.model import ProxyObserver
+from recap.study.judge import is_judged
 from recap.study.methods import greedy_oracle
 from recap.study.metrics.coverage import coverage, need
 from recap.study.metrics.extract import identifiers, lines
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from recap.baselines.method import Context, Method
     from recap.config import Settings
+    from recap.study.judge import Judge
     from recap.study.transitions import Transition
 
 METRICS = ("id_exec", "id_act", "line_exec", "line_act")
@@ -72,9 +75,20 @@ class Row:
 
 
 def evaluate(
-    path: Path, methods: Sequence[Method], retentions: Sequence[str], settings: Settings
+    path: Path,
+    methods: Sequence[Method],
+    retentions: Sequence[str],
+    settings: Settings,
+    judge: Judge | None = None,
 ) -> Iterator[Row]:
     """Yield the rows of a session, transition by transition.
+
+    Args:
+        path: The session.
+        methods: What is run, oracles aside.
+        retentions: Shares of the history to keep.
+        settings: Coefficients, and the observer.
+        judge: A model that is asked as well, of the oracles about that of ``id_exec`` alone.
 
     Raises:
         InputError: The file is no session.
@@ -86,7 +100,7 @@ def evaluate(
     observer = ProxyObserver(settings) if settings.observer == "proxy" else None
     for transition in transitions(path, settings, observer):
         try:
-            yield from _rows(transition, reader, dropped, methods, retentions, settings)
+            yield from _rows(transition, reader, dropped, methods, retentions, settings, judge)
         except MethodError as err:
             raise MethodError(f"{transition.session}, turn {transition.turn}: {err}") from err
 
@@ -98,10 +112,14 @@ def _rows(
     methods: Sequence[Method],
     retentions: Sequence[str],
     settings: Settings,
+    judge: Judge | None,
 ) -> Iterator[Row]:
     task = task_of(transition, settings)
     held = [reader.parts(task.parts(block)) for block in range(len(task.table))]
     needs = needs_of(transition, held, reader)
+    judged = frozenset(
+        (*(method.name for method in methods), ORACLES["id_exec"])
+    )  # dear: one oracle
     for retention in retentions:
         budget = floor(Fraction(retention) * task.table.active_chars)
         given = replace(task, budget_chars=budget, settings=replace(settings, retention=retention))
@@ -109,6 +127,10 @@ def _rows(
             ids = {task.table.ids[block] for block in context.kept}
             before = dropped.get((name, retention), set())
             dropped[name, retention] = set(task.table.ids) - ids
+            verdict = None
+            if judge is not None and name in judged and is_judged(given):
+                is_whole = name == FULL_HISTORY.name
+                verdict = judge.says(context, given, transition.acts, is_whole=is_whole)
             yield Row(
                 session=transition.session,
                 turn=transition.turn,
@@ -127,6 +149,7 @@ def _rows(
                 output_tokens=context.output_tokens,
                 memory_bytes=context.memory_bytes,
                 seconds=seconds,
+                judge=None if verdict is None else round(verdict.nll, 6),
             )
 
 

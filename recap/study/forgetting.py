@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def forgotten(judge: Judge, task: Task, acts: Sequence[Part]) -> Verdict | None:
-    """Return the verdict where most keys were dropped; None where the window does not hold all.
+    """Return the verdict where most keys were dropped; None where the window does not hold all of it.
 
     Its tokens of the context are those that each head kept; none are clipped.
 
@@ -36,7 +36,7 @@ def forgotten(judge: Judge, task: Task, acts: Sequence[Part]) -> Verdict | None:
     """
     whole = of_blocks(task, range(len(task.table)))
     prompt = prompt_of(whole, task, acts)
-    if not judge.fits(prompt):
+    if not prompt.target or not judge.fits(prompt):
         return None
     spans = list(protected_spans(whole, task))
     key = (judge.name, "kv-eviction", str(task.settings.beta), repr(spans), *prompt)

@@ -13,6 +13,8 @@ beside the protected blocks, and is small enough that the window holds it.
 
 from __future__ import annotations
 
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from recap.baselines.causal import causal_model, causal_tokenizer
@@ -21,7 +23,6 @@ from recap.study.verdicts import Verdict, Verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from recap.baselines.method import Context, Piece, Task
     from recap.transcript.model import Part
@@ -34,6 +35,15 @@ REQUEST_CHARS = 4_000
 MOST_BUDGET_CHARS = 16_000
 """Budgets above it are not judged: the window of the embedded model, 8,192 tokens, would not hold
 them with certainty, and its time grows with the square of the length."""
+
+
+@lru_cache(maxsize=1)
+def judge_of(folder: str, cache: str) -> Judge:
+    """Return the judge of a folder, loaded once a process, on one thread."""
+    import torch
+
+    torch.set_num_threads(1)
+    return Judge(Path(folder), Path(cache) if cache else None)
 
 
 class Prompt(NamedTuple):
@@ -121,6 +131,21 @@ class Judge:
             MethodError: Not even request and target fit the window.
         """
         return self.remembered((self.name, *prompt), lambda: self._verdict(prompt))
+
+    def says(
+        self, context: Context, task: Task, acts: Sequence[Part], *, is_whole: bool = False
+    ) -> Verdict | None:
+        """Return the verdict on a context, None where nothing is to foresee, or no room is for it.
+
+        Args:
+            context: The shortened history.
+            task: What it was made for.
+            acts: What the agent wrote next.
+            is_whole: It is the whole history, judged only where the window holds all of it.
+        """
+        prompt = prompt_of(context, task, acts)
+        least = prompt if is_whole else prompt._replace(context="")
+        return self.verdict(prompt) if prompt.target and self.fits(least) else None
 
     def remembered(self, key: tuple[str, ...], ask: Callable[[], Verdict]) -> Verdict:
         """Return what is stored under a key, else what is asked for and then stored."""

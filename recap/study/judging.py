@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from recap.baselines.method import Context, of_blocks
+from recap.baselines.full import FULL_HISTORY
 from recap.study.catalogue import methods_of
 from recap.study.evaluate import ORACLES, held_for, needs_of, task_of
-from recap.study.judge import Judge, is_judged, prompt_of
+from recap.study.forgetting import forgotten
+from recap.study.judge import is_judged
 from recap.study.methods import greedy_oracle
 from recap.study.transitions import Reader, transitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
-    from recap.baselines.method import Task
+    from recap.baselines.method import Context, Task
     from recap.config import Settings
+    from recap.study.judge import Judge
     from recap.study.transitions import Transition
     from recap.study.verdicts import Verdict
-
-FULL = frozenset(("full", "full-history"))
-"""All of it, judged where the window holds it."""
+    from recap.transcript.model import Part
 
 KV_EVICTION = "kv-eviction"
 """All of it is read, a share of its keys kept, where the window holds it: see ``forgetting``."""
-
-
-@lru_cache(maxsize=1)
-def judge_of(folder: str, cache: str) -> Judge:
-    """Return the judge of a folder, loaded once a process, on one thread."""
-    import torch
-
-    torch.set_num_threads(1)
-    return Judge(Path(folder), Path(cache) if cache else None)
 
 
 class Judged(NamedTuple):
@@ -68,7 +58,7 @@ def judged(
 
     Args:
         path: The session.
-        methods: Names of ``catalogue``, of an oracle, ``none``, ``full`` or ``kv-eviction``.
+        methods: Names of ``catalogue``, of an oracle, or ``kv-eviction``.
         settings: Coefficients, and the retention.
         judge: The model.
 
@@ -83,7 +73,7 @@ def judged(
             continue
         for name in methods:
             context = _context(name, task, transition, reader)
-            verdict = _verdict(name, context, task, transition, judge)
+            verdict = _verdict(name, context, task, transition.acts, judge)
             if verdict is None:
                 continue
             yield Judged(
@@ -101,24 +91,16 @@ def judged(
 
 
 def _verdict(
-    name: str, context: Context, task: Task, transition: Transition, judge: Judge
+    name: str, context: Context, task: Task, acts: Sequence[Part], judge: Judge
 ) -> Verdict | None:
-    """Return what the judge says, None where it is not asked."""
-    prompt = prompt_of(context, task, transition.acts)
-    if not prompt.target or not judge.fits(prompt._replace(context="")):
-        return None
     if name == KV_EVICTION:
-        from recap.study.forgetting import forgotten
-
-        return forgotten(judge, task, transition.acts)
-    if name in FULL and not judge.fits(prompt):
-        return None
-    return judge.verdict(prompt)
+        return forgotten(judge, task, acts)
+    return judge.says(context, task, acts, is_whole=name == FULL_HISTORY.name)
 
 
 def _context(name: str, task: Task, transition: Transition, reader: Reader) -> Context:
-    if name in FULL or name == KV_EVICTION:  # which reads all of it
-        return of_blocks(task, range(len(task.table)))
+    if name == KV_EVICTION:  # which reads all of it
+        return FULL_HISTORY.shorten(task)
     metric = {oracle: metric for metric, oracle in ORACLES.items()}.get(name)
     if metric is None:
         (method,) = methods_of((name,))

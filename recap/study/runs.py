@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from recap.errors import InputError, RecapError, UnknownFormatError, shown_path
 from recap.study.catalogue import methods_of
-from recap.study.evaluate import ORACLES, Row, evaluate
+from recap.study.evaluate import Row, evaluate
+from recap.study.judge import judge_of
 from recap.study.transitions import is_test
 from recap.study.workers import Workers
 from recap.transcript.formats import open_log
@@ -241,25 +242,10 @@ def _said(messages: Sequence[Message]) -> str:
 def _run(task: tuple[Found, Plan]) -> SessionRun:
     """Return the rows of a session."""
     found, plan = task
+    judge = judge_of(plan.judge, plan.judge_cache) if plan.judge else None
     methods = methods_of(plan.methods)
-    rows = list(evaluate(found.path, methods, plan.retentions, plan.settings))
-    if plan.judge and rows:
-        rows = _judged(rows, found.path, plan)
+    rows = evaluate(found.path, methods, plan.retentions, plan.settings, judge)
     return SessionRun(found.name, found.half, tuple(replace(r, session=found.name) for r in rows))
-
-
-def _judged(rows: Sequence[Row], path: Path, plan: Plan) -> list[Row]:
-    """Return the rows with what the judge says of them, where it does."""
-    from recap.study.judging import judge_of, judged
-
-    judge = judge_of(plan.judge, plan.judge_cache)
-    names = (*plan.methods, ORACLES["id_exec"])  # dear, so one oracle is enough
-    said: dict[tuple[str, int, str], float] = {}
-    for retention in plan.retentions:
-        settings = replace(plan.settings, retention=retention)
-        for each in judged(path, names, settings, judge):
-            said[retention, each.turn, each.method] = each.nll
-    return [replace(r, judge=said.get((r.retention, r.turn, r.method))) for r in rows]
 
 
 def _progress(done: int, total: int, seconds: float) -> str:

@@ -313,8 +313,9 @@ def test_the_study_runs_with_a_proxy_model(cli: Cli, tmp_path: Path) -> None:
     assert cli(*where, *asked, "--observer", "proxy", RECAP_HOME=str(tmp_path)).status == 2
     observed = ("--observer", "proxy", "--set", f"proxy_model={model}")
     both = cli(*where, *asked, *observed, "--judge", str(model))
-    assert both.status == 2
-    assert "leave one of them out" in both.err
+    assert both.status == 0, both.err
+    judged = [cell["scores"].get("judge") for cell in both.json()["cells"]]
+    assert any(judged)
 
 
 def test_a_judge_without_a_model_is_one_line(cli: Cli, folder: Path) -> None:

@@ -12,7 +12,7 @@ from recap.config import Settings
 from recap.study.runs import Plan, Study, run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 METHODS = ("coverage", "paper", "recency", "random")
@@ -57,6 +57,17 @@ def write_sessions(folder: Path) -> dict[str, Path]:
         f"{name}.json": write_session(folder / f"{name}.json", turns=4 + at)
         for at, name in enumerate(NAMES)
     }
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """Torch on one thread, as the judge runs."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

@@ -34,20 +34,13 @@ from tests.study.conftest import write_session  # noqa: E402
 from tests.testing import text  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 WINDOW = 192
 WORDS = "the code is in the file and the error in the folder is a path to the model "
 PROMPT = Prompt(f"tool: {WORDS * 3}\n\n", "user: fix the code\n\nassistant: ", "the file is read")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

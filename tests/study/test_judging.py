@@ -15,7 +15,8 @@ transformers = pytest.importorskip("transformers", reason="not installed (extra 
 from recap.baselines.method import of_blocks, verbatim  # noqa: E402
 from recap.config import Settings  # noqa: E402
 from recap.errors import MethodError, UsageError  # noqa: E402
-from recap.study.evaluate import task_of  # noqa: E402
+from recap.study.catalogue import methods_of  # noqa: E402
+from recap.study.evaluate import evaluate, task_of  # noqa: E402
 from recap.study.forgetting import forgotten, protected_spans  # noqa: E402
 from recap.study.judge import Judge, Prompt, is_judged, prompt_of, shown, target_of  # noqa: E402
 from recap.study.judging import judged  # noqa: E402
@@ -24,12 +25,13 @@ from tests.capture.tiny_models import make_model  # noqa: E402
 from tests.study.conftest import read  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from recap.study.judging import Judged
     from recap.study.transitions import Transition
     from recap.study.verdicts import Verdict
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 WINDOW = 9_000
 SMALL: dict[str, Any] = {
@@ -47,7 +49,7 @@ ROUNDING = 0.02
 
 METHODS = (
     "none", "random", "recency", "paper", "coverage", "coverage-lines",
-    "oracle-id-exec", "oracle-line-act", "full", "kv-eviction",
+    "oracle-id-exec", "oracle-line-act", "full-history", "kv-eviction",
 )  # fmt: skip
 
 
@@ -61,14 +63,6 @@ class Listening(Judge):
     def verdict(self, prompt: Prompt) -> Verdict:
         self.heard.append(prompt)
         return super().verdict(prompt)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +143,7 @@ def test_contexts_keep_the_budget(rows: list[tuple[Judged, Prompt | None]]) -> N
     for row, _ in rows:
         if row.method == "none":
             assert (row.cost_chars, row.context_tokens) == (0, 0)
-        elif row.method not in ("full", "kv-eviction"):
+        elif row.method not in ("full-history", "kv-eviction"):
             grown = 1.2 if row.method in ("coverage", "paper") else 1  # by support edges
             assert 0 < row.cost_chars <= grown * row.budget_chars
 
@@ -163,12 +157,25 @@ def test_the_whole_history_is_judged_where_it_fits_and_nowhere_else(
         whole = prompt_of(of_blocks(task, range(len(task.table))), task, transition.acts)
         fits[transition.turn] = judge.fits(whole)
     assert set(fits.values()) == {True, False}
-    for name in ("full", "kv-eviction"):
+    for name in ("full-history", "kv-eviction"):
         assert {row.turn for row, _ in rows if row.method == name} == {t for t in fits if fits[t]}
     for row, prompt in rows:
-        if row.method == "full" and prompt is not None:
+        if row.method == "full-history" and prompt is not None:
             assert row.clipped_tokens == 0
             assert row.cost_chars > row.budget_chars
+
+
+def test_a_study_says_of_its_methods_what_the_judge_says_of_each(
+    path: Path, judge: Listening, rows: list[tuple[Judged, Prompt | None]]
+) -> None:
+    names = ("none", "recency", "coverage", "full-history")
+    found = list(evaluate(path, methods_of(names), ["0.1", "0.000001"], SETTINGS, judge))
+    said = {(r.turn, r.method): r.judge for r in found if r.judge is not None}
+    told = {(row.turn, row.method): row.nll for row, _ in rows}
+    assert said == {key: told[key] for key in told if key[1] in (*names, "oracle-id-exec")}
+    assert {row.retention for row in found if row.judge is not None} == {
+        "0.1"
+    }  # the other has no room
 
 
 def test_an_unknown_method_is_a_mistake_of_the_user(path: Path, judge: Listening) -> None:

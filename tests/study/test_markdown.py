@@ -94,7 +94,7 @@ def test_variants_are_read_as_they_were_written(tmp_path: Path) -> None:
 
 
 def test_the_judge_is_told_with_paired_differences(tmp_path: Path) -> None:
-    said = {"recency": [2.0, 3.0, 4.0], "none": [3.0, 4.0, 5.0], "full": [1.0, 2.5]}
+    said = {"recency": [2.0, 3.0, 4.0], "none": [3.0, 4.0, 5.0], "full-history": [1.0, 2.5]}
     told = [
         {"session": f"s{i % 2}", "key": str(i), "method": method, "nll": nll}
         for method, values in said.items()
@@ -107,8 +107,8 @@ def test_the_judge_is_told_with_paired_differences(tmp_path: Path) -> None:
     assert text.startswith("3 transitions of 2 sessions:")
     assert [row[0] for row in table.values()] == ["3", "3", "2"]
     assert table["`none`"][2].startswith("+1.000 [+1.000, +1.000]")
-    assert table["`full`"][2].startswith("-0.750")  # at the two it was judged at
-    assert table["`full`"][3].startswith("-1.750")
+    assert table["`full-history`"][2].startswith("-0.750")  # at the two it was judged at
+    assert table["`full-history`"][3].startswith("-1.750")
 
 
 def test_costs_are_means_over_sessions(tmp_path: Path) -> None:
