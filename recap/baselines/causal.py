@@ -57,8 +57,17 @@ def causal_tokenizer(folder: Path) -> Any:
 
 @contextmanager
 def _reading(folder: Path) -> Iterator[None]:
+    """Turn what transformers says of a folder into one line; its bars are not for our users."""
+    from transformers.utils import logging as of_transformers
+
+    logging: Any = of_transformers
+    has_bars = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
     try:
         yield
     except (OSError, ValueError, RuntimeError) as err:
         said = f"{shown_path(folder)} holds no causal model for transformers: {err}"
         raise MethodError(said[:300]) from err
+    finally:
+        if has_bars:
+            logging.enable_progress_bar()

@@ -29,7 +29,7 @@ from recap.cli.output import (
     working,
 )
 from recap.cli.writing import refuse_inputs, write_whole
-from recap.errors import InputError, UsageError, shown, shown_path
+from recap.errors import InputError, MethodError, UsageError, shown, shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -210,15 +210,17 @@ def _policies(text: str | None) -> list[str]:
 
 def _demand_judge(folder: str) -> None:
     """Say what is missing for the judge before the work begins."""
-    from importlib.util import find_spec
+    from recap.capture.models import PACKAGES_COMMAND, missing_packages
 
     if not (Path(folder) / "config.json").is_file():
         raise InputError(
             f"{shown_path(folder)} holds no model: give the folder that "
             "`recap proxy install --full` names, or another causal model's"
         )
-    if find_spec("transformers") is None or find_spec("torch") is None:
-        raise UsageError('--judge needs the extra proxy: pip install "recap-context[proxy]"')
+    if missing := missing_packages():
+        raise MethodError(
+            f"--judge needs {' and '.join(missing)}, not installed here: {PACKAGES_COMMAND}"
+        )
 
 
 def _where() -> dict[str, str]:

@@ -10,7 +10,7 @@ from recap.baselines.full import NO_HISTORY
 from recap.baselines.method import options_of
 from recap.baselines.table import BASELINES, baseline
 from recap.config import load_settings
-from recap.errors import UsageError, shown
+from recap.errors import MethodError, UsageError, shown
 from recap.select.policies import RECIPES
 from recap.study.methods import RecipeMethod, recipe_methods
 
@@ -84,14 +84,15 @@ def chosen(names: Sequence[str]) -> tuple[str, ...]:
     """Return the names to run, each once, the reference among them.
 
     Raises:
-        UsageError: A name is unknown, or a method cannot run here: the text says what is missing.
+        UsageError: A name is unknown.
+        MethodError: A method cannot run here; the text says what is missing.
     """
     wanted = tuple(dict.fromkeys(names or DEFAULT))
     if REFERENCE not in wanted:
         wanted += (REFERENCE,)
     for method in methods_of(wanted):
         if missing := method.missing():
-            raise UsageError(f"policy {method.name} cannot run here: {missing}")
+            raise MethodError(f"policy {method.name} cannot run here: {missing}")
     return wanted
 
 

@@ -286,7 +286,7 @@ def test_variants_and_foreign_methods_stand_beside_the_recipes(cli: Cli, folder:
         ("coverage:", 2, "KEY=VALUE"),
         ("none:a=1", 2, "none has no options"),
         ("summary:key=secret", 2, "no option 'key'"),
-        ("llmlingua2", 2, "cannot run here"),
+        ("llmlingua2", 1, "cannot run here"),
     ],
 )
 def test_a_method_that_cannot_be_made_is_one_line(
@@ -310,7 +310,7 @@ def test_the_study_runs_with_a_proxy_model(cli: Cli, tmp_path: Path) -> None:
     proxy = cli(*where, *asked, "--observer", "proxy", "--set", f"proxy_model={model}")
     assert proxy.status == 0, proxy.err
     assert proxy.json()["observer"] == "proxy"
-    assert cli(*where, *asked, "--observer", "proxy", RECAP_HOME=str(tmp_path)).status == 2
+    assert cli(*where, *asked, "--observer", "proxy", RECAP_HOME=str(tmp_path)).status == 1
     observed = ("--observer", "proxy", "--set", f"proxy_model={model}")
     both = cli(*where, *asked, *observed, "--judge", str(model))
     assert both.status == 0, both.err

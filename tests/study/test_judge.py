@@ -78,6 +78,12 @@ def test_oldest_tokens_of_the_context_are_clipped_and_nothing_else(
         assert judge.verdict(changed).nll != verdict.nll
 
 
+def test_a_model_is_loaded_without_a_word(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    Judge(folder)
+    assert capfd.readouterr() == ("", "")
+    assert transformers.utils.logging.is_progress_bar_enabled()
+
+
 def test_no_context_clips_nothing(judge: Judge) -> None:
     verdict = judge.verdict(PROMPT._replace(context=""))
     assert (verdict.context_tokens, verdict.clipped_tokens) == (0, 0)
