@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -17,12 +18,14 @@ from recap.sglang.rendering import noted
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+LOG = logging.getLogger(__name__)
+
 _frontend: Frontend | None = None
 _making = Lock()
 
 
 def frontend(manager: Any) -> Frontend:
-    """Return what this process measures with, made at the first request or when a server starts.
+    """Return what this process measures with, made when the server starts, or at the first request.
 
     Args:
         manager: SGLang's tokenizer manager.
@@ -38,11 +41,23 @@ def frontend(manager: Any) -> Frontend:
     return _frontend
 
 
+def _of_request(manager: Any) -> Frontend:
+    """Return the same; one that is off where no server said at its start that it cannot be made."""
+    global _frontend
+    try:
+        return frontend(manager)
+    except Exception as err:  # noqa: BLE001 - never reaches serving
+        LOG.error("requests are served without Recap: %s", err)
+        _frontend = Frontend(Options(), has_keys=compat.has_key(manager))
+        _frontend.is_off = True
+        return _frontend
+
+
 def convert(
     original: Callable[..., Any], serving: Any, request: Any, raw_request: Any = None
 ) -> Any:
     """Convert a chat request, of OpenAI's or Anthropic's API, and attach what is to be measured."""
-    front = frontend(serving.tokenizer_manager)
+    front = _of_request(serving.tokenizer_manager)
     messages = request.messages
     headers = {} if raw_request is None else raw_request.headers
     asked = front.prepare(request, headers, compat.served_model(serving.tokenizer_manager))
@@ -77,7 +92,7 @@ def take_results(
     if KEY in customized_info:
         values = customized_info[KEY][index]
         is_end = finish_reason is not None
-        frontend(manager).take(meta_info, state.obj, values, is_end=is_end)
+        _of_request(manager).take(meta_info, state.obj, values, is_end=is_end)
 
 
 def serve(

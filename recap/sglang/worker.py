@@ -11,6 +11,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from recap.capture.layers import spaced_full
+from recap.errors import SettingsError
 from recap.sglang import compat
 from recap.sglang.options import Options
 from recap.sglang.plugin import demand_applied
@@ -52,11 +53,17 @@ def build_backend(
         return backend
     if _recorder is None or _recorder.runner is not model_runner:
         demand_applied("scheduler")
-        options = Options.inherited(os.environ)
-        _recorder = start_recording(model_runner, options, backend_str)
+        _recorder = start_recording(model_runner, _options(), backend_str)
     from recap.sglang.backend import RecapBackend
 
     return RecapBackend(backend, _recorder.keep)
+
+
+def _options() -> Options:
+    try:
+        return Options.inherited(os.environ)
+    except SettingsError as err:  # of an Engine, whose environment nobody checked before
+        raise RefusedError(str(err)) from err
 
 
 def start_recording(runner: Any, options: Options, inner: str) -> Recorder:

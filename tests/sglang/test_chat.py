@@ -412,13 +412,19 @@ def test_graphs_outlive_the_server_where_a_store_is_named(start: Start, tmp_path
     after.front.sessions._shelf.close()  # type: ignore[union-attr]
 
 
-def test_other_weights_have_a_graph_of_their_own(start: Start) -> None:
-    server = start()
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_other_weights_have_a_graph_of_their_own(
+    start: Start, tmp_path: Path, is_stored: bool
+) -> None:
+    server = start(store=str(tmp_path) if is_stored else "")
     server.chat([user("hello")])
     server.chat([user("hello"), assistant("yes"), user("again")])
+    assert len(only(server).graph.ids) == 2
     server.manager.model_path = "other"
     server.chat([user("hello"), assistant("yes"), user("again")])
     assert only(server).graph.ids == ()
+    if is_stored:
+        server.front.sessions._shelf.close()  # type: ignore[union-attr]
 
 
 def test_nothing_that_is_shown_holds_a_word_of_the_conversation(
@@ -452,6 +458,23 @@ def test_a_store_that_cannot_be_opened_ends_the_server(
     manager = SimpleNamespace(server_args=SimpleNamespace(api_key=None))
     with pytest.raises(RefusedError, match="recap: "):
         chat.serve(lambda *_: None, None, manager)
+
+
+def test_where_nothing_was_checked_at_the_start_requests_are_served_all_the_same(
+    start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As under an Engine of the caller's own, which starts no server of SGLang's."""
+    server = start()
+    (tmp_path / "file").write_text("")
+    for name, value in Options.of({"store": str(tmp_path / "file")}, {}).environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(chat, "_frontend", None)
+    for _ in range(2):
+        request = ChatRequest([Message(user("hello"))], session_id="s")
+        response = server.convert(request, {})
+        assert response.payload is None
+        assert answer(server, object(), [{"rows": 3}]) == {"recap": [{"rows": 3}]}
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
 
 
 def test_many_requests_leave_no_more_than_the_limits(start: Start) -> None:

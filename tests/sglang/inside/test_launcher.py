@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from argparse import ArgumentParser, Namespace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -107,6 +108,20 @@ def test_adding_the_flags_twice_adds_the_aliases_once() -> None:
 def test_an_engine_that_is_given_the_alias_is_told_what_to_do() -> None:
     with pytest.raises(RefusedError, match=r"recap\.enable\(\)"):
         worker.build_backend(print, model_runner=None, backend_str="recap")
+
+
+def test_an_engine_whose_configuration_is_wrong_is_told_so_in_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from sglang.srt.plugins.hook_registry import HookRegistry
+
+    targets = {hook.target for hook in compat.HOOKS["scheduler"]}
+    monkeypatch.setattr(HookRegistry, "_patched", targets)
+    monkeypatch.setattr(worker, "_recorder", None)
+    monkeypatch.setenv("RECAP_SGLANG", '{"rowz": 1}')
+    runner = SimpleNamespace(is_draft_worker=False)
+    with pytest.raises(RefusedError, match=r"recap: .*rowz"):
+        worker.build_backend(lambda **_: None, model_runner=runner, backend_str="fa3")
 
 
 def test_a_hook_that_sglang_did_not_apply_ends_the_server(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from recap.capture.layers import edge_of
 from recap.capture.sampling import sample_rows
 from recap.capture.spans import Segments
 from recap.config import Settings
 from recap.sglang.payload import Payload, Result
 from tests.sglang.inside.server import EVERY_PAIR, SECONDS, Server, free_port, start, stop
-from tests.sglang.inside.tiny import attentions, expected
+from tests.sglang.inside.tiny import Expected, attentions, expected
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,23 +60,43 @@ def result(answer: Any) -> Result:
 
 
 def assert_measured(
-    model: Path, ids: Sequence[int], answer: Any, asked: Payload, first_row: int
+    model: Path,
+    ids: Sequence[int],
+    answer: Any,
+    asked: Payload,
+    first_row: int,
+    layers: tuple[int, ...] = LAYERS,
 ) -> None:
     """Compare a result with whole attention matrices of the same tokens."""
     got, whole = result(answer), [*ids, *answer["output_ids"]]
     end = len(whole) - 1
-    assert (got.dropped, got.end, got.layers) == ("", end, LAYERS)
+    assert (got.dropped, got.end, got.layers) == ("", end, layers)
     rows = sample_rows(asked.seed, first_row, end, SETTINGS.rows)
     assert got.rows == len(rows)
-    want = expected(attentions(model, whole[:end]), asked, rows, end, SETTINGS, edge_layer=3)
+    every = attentions(model, whole[:end])
+    edge_layer = layers.index(edge_of(layers, SETTINGS.edge_layer))
+
+    def wanted(payload: Payload) -> Expected:
+        return expected([every[at] for at in layers], payload, rows, end, SETTINGS, edge_layer)
+
+    want = wanted(asked)
     seen = got.observation
     assert seen is not None
-    assert dict(zip(seen.ids, seen.use.tolist(), strict=True)) == pytest.approx(want.use, abs=1e-4)
+    use = dict(zip(seen.ids, seen.use.tolist(), strict=True))
+    assert use == pytest.approx(want.use, abs=1e-4)
     masses = {
         (seen.ids[b], seen.ids[a]): m
         for b, a, m in zip(seen.later, seen.earlier, seen.mass, strict=True)
     }
     assert masses == pytest.approx(want.mass, abs=1e-4)
+    shifted = wanted(replace(asked, segments=shifted_by_one(asked.segments)))
+    assert masses != pytest.approx(shifted.mass, abs=1e-4)
+
+
+def shifted_by_one(segments: Segments) -> Segments:
+    offsets = segments.offsets.copy()
+    offsets[1:-1] += 1
+    return replace(segments, offsets=offsets)
 
 
 def test_a_chunked_prompt_and_its_answer_are_measured_as_whole_matrices_say(
