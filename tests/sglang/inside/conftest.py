@@ -72,24 +72,41 @@ def in_process(model: Path) -> InProcess:
 
 
 @pytest.fixture(scope="session")
-def flagged(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """The server with the flag that all tests share: small chunks, a key, tenants by header."""
-    from tests.sglang.inside.client import Client
+def starting(
+    model: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[dict[str, Server]]:
+    """The servers that all tests share and that this run asks for; they start side by side."""
     from tests.sglang.inside.server import EVERY_PAIR, KEY, ROOM, Server
 
     config = json.dumps({"tenant_header": "x-tenant", **EVERY_PAIR})
-    options = ("--enable-recap", "--recap-config", config, *ROOM)
-    with Server(model, tmp_path_factory.mktemp("flagged"), *options, key=KEY) as running:
+    options = {"flagged": ("--enable-recap", "--recap-config", config, *ROOM), "plain": ROOM}
+    keys = {"flagged": KEY}
+    asked = {name for item in request.session.items for name in getattr(item, "fixturenames", ())}
+    servers = {
+        name: Server(model, tmp_path_factory.mktemp(name), *given, key=keys.get(name, ""))
+        for name, given in options.items()
+        if name in asked
+    }
+    yield servers
+    for one in servers.values():
+        one.stop()
+
+
+@pytest.fixture(scope="session")
+def flagged(starting: dict[str, Server]) -> Iterator[Client]:
+    """The server with the flag that all tests share: small chunks, a key, tenants by header."""
+    from tests.sglang.inside.client import Client
+
+    with starting["flagged"] as running:
         yield Client(running)
 
 
 @pytest.fixture(scope="session")
-def plain(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+def plain(starting: dict[str, Server]) -> Iterator[Client]:
     """The same server without the flag."""
     from tests.sglang.inside.client import Client
-    from tests.sglang.inside.server import ROOM, Server
 
-    with Server(model, tmp_path_factory.mktemp("plain"), *ROOM) as running:
+    with starting["plain"] as running:
         yield Client(running)
 
 

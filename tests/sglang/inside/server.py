@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -30,10 +31,15 @@ SECONDS = 600
 
 
 def free_port() -> int:
-    """Return a port of the loopback interface that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a port of the loopback interface that nobody listens on.
+
+    A server binds it only when it has loaded, so it is none that the system gives to a connection.
+    """
+    for port in random.sample(range(20000, 30000), 1000):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise RuntimeError("no port is free")
 
 
 def start(
@@ -68,7 +74,7 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 
 class Server:
-    """A running server, ended when the block is left."""
+    """A server that starts; it answers when a block of it is entered, and ends when that is left."""
 
     def __init__(
         self, model: Path, folder: Path, *options: str, key: str = "", **environ: str
@@ -81,16 +87,20 @@ class Server:
         path = os.pathsep.join(filter(None, (str(PROBE), os.environ.get("PYTHONPATH"))))
         environ = {"PYTHONPATH": path, "PROBE_FILE": str(self._probe), **environ}
         self._process = start(model, folder, self.port, *fixed, *options, environ=environ)
+
+    def __enter__(self) -> Self:
         try:
             self._wait()
         except BaseException:
-            stop(self._process)
+            self.stop()
             raise
-
-    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End it."""
         stop(self._process)
 
     def _wait(self) -> None:

@@ -11,6 +11,7 @@ import pytest
 from recap.capture.models import models_folder
 from recap.capture.spans import Segments
 from recap.sglang.payload import Payload
+from tests.sglang.inside.client import Client
 from tests.sglang.inside.server import ROOM, Server
 from tests.sglang.inside.test_server import assert_measured, generate
 
@@ -37,15 +38,27 @@ def smollm() -> Path:
 
 
 @pytest.fixture(scope="module")
-def serving(smollm: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def starting(
+    smollm: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Server, Server]]:
+    """With the flag and without."""
     config = ("--enable-recap", "--recap-config", '{"edge_threshold": 0}')
-    with Server(smollm, tmp_path_factory.mktemp("smollm"), *config, *ROOM) as server:
+    made = tmp_path_factory.mktemp
+    pair = Server(smollm, made("smollm"), *config, *ROOM), Server(smollm, made("plain"), *ROOM)
+    yield pair
+    for one in pair:
+        one.stop()
+
+
+@pytest.fixture(scope="module")
+def serving(starting: tuple[Server, Server]) -> Iterator[Server]:
+    with starting[0] as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def plain(smollm: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with Server(smollm, tmp_path_factory.mktemp("plain-smollm"), *ROOM) as server:
+def plain(starting: tuple[Server, Server]) -> Iterator[Server]:
+    with starting[1] as server:
         yield server
 
 
@@ -77,7 +90,7 @@ def test_64_greedy_tokens_are_the_same_with_and_without_the_flag(
     serving: Server, plain: Server, asked: tuple[list[int], Payload]
 ) -> None:
     ids, payload = asked
-    serving.post("/flush_cache", {})
+    assert Client(serving).send("/flush_cache", {})[0] == 200
     measured = generate(serving, ids, payload, 64, return_logprob=True)
     without = generate(plain, ids, None, 64, return_logprob=True)
     assert len(measured["output_ids"]) == 64
