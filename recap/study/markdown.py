@@ -222,9 +222,10 @@ def provenance(results: Results) -> str:
         "that are no sessions": len(corpus.unread),
     }
     out = ", ".join(f"{count} {what}" for what, count in left.items() if count)
+    before = f"; requests left out: {corpus.compacted} before a later compaction"
     return (
         f"{sum(corpus.sessions.values())} transitions of {len(corpus.sessions)} sessions (files left "
-        f"out: {out or 'none'}), observer `{results.observer}`, "
+        f"out: {out or 'none'}{before if corpus.compacted else ''}), observer `{results.observer}`, "
         f"Recap {where.get('recap', '?')}, Python {where.get('python', '?')}, numpy "
         f"{where.get('numpy', '?')}; {results.timings.seconds:.0f} s with {results.timings.jobs} "
         f"processes on {where.get('cores', '?')} cores."

@@ -15,6 +15,7 @@ import pytest
 from recap.config import Settings
 from recap.errors import InputError
 from recap.study.evaluate import METRICS, ORACLES, Row
+from recap.study.markdown import provenance
 from recap.study.page import page
 from recap.study.results import (
     JUDGE,
@@ -27,6 +28,7 @@ from recap.study.results import (
 )
 from recap.study.runs import Plan, Study, run
 from recap.study.summary import results_of
+from recap.study.words import corpus_line
 from tests.study.conftest import METHODS, RETENTIONS
 
 if TYPE_CHECKING:
@@ -134,6 +136,13 @@ def test_other_json_is_refused_in_one_line(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(InputError, match=r"other\.json"):
         read_results(path)
+
+
+def test_requests_before_a_compaction_are_told(results: Results) -> None:
+    assert "compaction" not in corpus_line(results) + provenance(results) + page(results)
+    told = replace(results, corpus=replace(results.corpus, compacted=7))
+    for words in (corpus_line(told), provenance(told), page(told)):
+        assert "7 before a later compaction" in words or "7 requests before a later" in words
 
 
 def test_rows_go_out_one_a_line(study: Study) -> None:

@@ -17,7 +17,7 @@ from recap.study import transitions
 from recap.study.evaluate import ORACLES, Row, evaluate
 from recap.study.files import session_files
 from recap.study.methods import recipe_methods
-from recap.study.runs import Found, Plan, Study, distinct, run
+from recap.study.runs import Found, Plan, Study, distinct, looked_at, run
 from recap.study.transitions import is_test
 from tests.study.conftest import METHODS, RETENTIONS, write_session
 
@@ -114,6 +114,19 @@ def test_the_first_transition_of_a_session_revives_nothing(study: Study) -> None
     for session in study.sessions:
         first = min(row.turn for row in session.rows)
         assert all(not row.revived for row in session.rows if row.turn == first)
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize(
+    ("name", "requests", "compacted"),
+    [("entire-fc99-compact-image", 19, 18), ("entire-94de-15turns", 15, 0)],
+)
+def test_requests_before_a_compaction_are_counted(
+    corpus: Path, name: str, requests: int, compacted: int
+) -> None:
+    found = looked_at((name, corpus / "sessions" / "claude-code" / f"{name}.jsonl"))
+    assert isinstance(found, Found)
+    assert (found.requests, found.compacted) == (requests, compacted)
 
 
 @pytest.mark.corpus
