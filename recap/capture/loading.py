@@ -14,7 +14,8 @@ import torch
 from torch import nn
 
 from recap.capture.layers import first_full
-from recap.errors import UsageError, shown_path
+from recap.capture.models import PACKAGES_COMMAND
+from recap.errors import NotInstalledError, UsageError, shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -151,9 +152,7 @@ def reading(folder: Path) -> Iterator[None]:
     try:
         from transformers.utils import logging as of_transformers
     except ImportError as err:
-        raise UsageError(
-            f'a proxy model needs {err.name}: pip install "recap-context[proxy]"'
-        ) from None
+        raise NotInstalledError(f"a proxy model needs {err.name}: {PACKAGES_COMMAND}") from None
     logging: Any = of_transformers
     verbosity, has_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity(logging.CRITICAL)

@@ -17,7 +17,7 @@ from importlib import util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from recap.errors import InputError, RecapError, UsageError, shown_path
+from recap.errors import InputError, NotInstalledError, RecapError, UsageError, shown_path
 from recap.files import read_file
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ SCHEMA = "recap.model/1"
 
 
 class ModelError(RecapError):
-    """A proxy model cannot be fetched, converted or removed (exit status 1)."""
+    """A proxy model cannot be fetched, converted or removed, or is damaged (exit status 1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,13 +189,11 @@ def resolve(setting: str, environ: Mapping[str, str]) -> Path:
         environ: Environment, see ``models_folder``.
 
     Raises:
-        UsageError: Packages or the model are missing, or the folder holds no model that can be
-            loaded. The text names the command that mends it.
+        NotInstalledError: Packages are missing, or the default model.
+        UsageError: The folder holds no model that can be loaded.
+        ModelError: The default model is damaged. The text names the command that mends it.
     """
-    if missing := missing_packages():
-        raise UsageError(
-            f"a proxy model needs {' and '.join(missing)}, not installed here: {PACKAGES_COMMAND}"
-        )
+    demand_packages("a proxy model")
     if setting.strip():
         folder = _expanded(setting)
         if trouble := fault_of(folder):
@@ -206,9 +204,11 @@ def resolve(setting: str, environ: Mapping[str, str]) -> Path:
         return folder
     model = installed(models_folder(environ))
     if model is None:
-        raise UsageError(f"the proxy model is not installed; get it once with: {INSTALL_COMMAND}")
+        raise NotInstalledError(
+            f"the proxy model is not installed; get it once with: {INSTALL_COMMAND}"
+        )
     if trouble := fault_of(model.folder):
-        raise UsageError(
+        raise ModelError(
             f"the proxy model in {shown_path(model.folder)} is damaged ({trouble}); run: "
             f"{INSTALL_COMMAND}"
         )
@@ -247,6 +247,19 @@ def layers_of(folder: Path) -> int:
         if type(layers := part.get("num_hidden_layers")) is int:
             return layers
     return 0
+
+
+def demand_packages(what: str, names: tuple[str, ...] = PACKAGES) -> None:
+    """Raise NotInstalledError, with the command that gets them, where packages are missing.
+
+    Args:
+        what: What needs them, as the message begins.
+        names: The packages, of the extra ``proxy``.
+    """
+    if missing := missing_packages(names):
+        raise NotInstalledError(
+            f"{what} needs {' and '.join(missing)}, not installed here: {PACKAGES_COMMAND}"
+        )
 
 
 def missing_packages(names: tuple[str, ...] = PACKAGES) -> list[str]:

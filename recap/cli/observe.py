@@ -193,7 +193,7 @@ def command(
 
 
 def _demand_model(settings: Settings) -> None:
-    """Raise UsageError, with the command that mends it, where the observer's model is missing."""
+    """Raise an error, with the command that mends it, where the observer's model is missing."""
     if settings.observer == "proxy":
         from recap.capture.models import resolve
 

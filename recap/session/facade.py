@@ -242,7 +242,7 @@ class Session:
             progress: Called after each turn that a model measured; what it raises ends the work.
 
         Raises:
-            UsageError: The model, or a package it needs, is missing.
+            NotInstalledError: The model, or a package it needs, is missing.
             StoreError: The store cannot be read or written.
         """
         known = self.known(messages, dialect)

@@ -52,7 +52,7 @@ class ProxyObserver:
         """Yield what became of each turn; arguments as for ``observing.Observer``.
 
         Raises:
-            UsageError: The model, or a package it needs, is missing.
+            NotInstalledError: The model, or a package it needs, is missing.
         """
         folder = resolve(self._settings.proxy_model, os.environ)
         from recap.capture.observer import observe_turns

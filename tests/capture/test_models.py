@@ -14,6 +14,7 @@ from recap.capture.models import (
     MANIFEST,
     PACKAGES,
     InstalledModel,
+    ModelError,
     damage,
     fault_of,
     installed,
@@ -24,7 +25,7 @@ from recap.capture.models import (
     remove,
     resolve,
 )
-from recap.errors import UsageError
+from recap.errors import NotInstalledError, UsageError
 from tests.capture.tiny_gguf import KEPT, LAYERS, write_wheel
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def test_a_setting_names_a_folder(model: InstalledModel, tmp_path: Path) -> None
 
 
 def test_without_a_model_the_command_that_gets_it_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="recap proxy install"):
+    with pytest.raises(NotInstalledError, match="recap proxy install"):
         resolve("", {"RECAP_HOME": str(tmp_path)})
 
 
@@ -92,9 +93,9 @@ def test_missing_packages_are_named_with_the_command(tmp_path: Path) -> None:
         "find = util.find_spec\n"
         "util.find_spec = lambda name, *a: None if name == 'torch' else find(name, *a)\n"
         "from recap.capture.models import resolve\n"
-        "from recap.errors import UsageError\n"
+        "from recap.errors import NotInstalledError\n"
         "try: resolve('', {})\n"
-        "except UsageError as err: print(err)\n"
+        "except NotInstalledError as err: print(err)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "torch" in done.stdout
@@ -155,7 +156,7 @@ def test_layers_of_a_nested_text_model_are_read(tmp_path: Path) -> None:
 
 def test_a_damaged_installation_names_the_command(model: InstalledModel) -> None:
     (model.folder / "config.json").write_text("{")
-    with pytest.raises(UsageError, match=r"damaged.*recap proxy install"):
+    with pytest.raises(ModelError, match=r"damaged.*recap proxy install"):
         resolve("", environ_of(model))
 
 

@@ -45,7 +45,7 @@ def test_a_missing_model_is_one_line_with_the_command_that_mends_it(
     cli: Cli, tmp_path: Path
 ) -> None:
     result = kept(cli, "observe", session(tmp_path / "s.json"), *PROXY)
-    assert result.status == 2
+    assert result.status == 1
     assert result.err.count("\n") == 1
     assert "recap proxy install" in result.err or "pip install" in result.err
     assert not (tmp_path / "kept").exists()
