@@ -129,10 +129,14 @@ def _without_damaged_backups(place: Place, done: Repair, now: float) -> Repair:
 def _set_aside(place: Place, now: float) -> Path:
     """Copy the files of the store to a new folder, byte for byte."""
     target = _new_aside(place, now)
-    for source in (*_database_files(place.database), place.secret):
-        if source.exists():
-            _copy(source, target / source.name)
-    sync_folder(target)
+    try:
+        for source in (*_database_files(place.database), place.secret):
+            if source.exists():
+                _copy(source, target / source.name)
+        sync_folder(target)
+    except BaseException:
+        shutil.rmtree(target, ignore_errors=True)
+        raise
     return target
 
 

@@ -9,11 +9,11 @@ import stat
 from contextlib import closing
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from recap.errors import StoreError, shown_path
+from recap.errors import StoreError, counted, shown_path
 from recap.store import objects, snapshots, unfinished
 from recap.store.backup import backups
 from recap.store.database import connect
-from recap.store.failures import REPAIR, translated
+from recap.store.failures import REPAIR, is_passing, translated
 from recap.store.files import (
     FILE_MODE,
     FOLDER_MODE,
@@ -72,6 +72,9 @@ def verify(folder: Path | None = None) -> tuple[Fault, ...]:
 
     Args:
         folder: None for RECAP_HOME, else the user's data folder.
+
+    Raises:
+        StoreError: It cannot be judged now: the disk is full, or permissions refuse it.
     """
     place = Place(store_folder(folder, os.environ))
     return (*_faults(place), *_backup_faults(place))
@@ -97,8 +100,10 @@ def _file_faults(place: Place) -> Iterator[Fault]:
         except FileNotFoundError:  # SQLite's own come and go
             continue
         wanted = FOLDER_MODE if stat.S_ISDIR(mode) else FILE_MODE
-        if stat.S_IMODE(mode) & ~wanted and not stat.S_ISLNK(mode):
-            detail = f"{path} has mode {stat.S_IMODE(mode):03o}, others may read it"
+        is_open, is_shut = stat.S_IMODE(mode) & ~wanted, not mode & stat.S_IRUSR
+        if (is_open or is_shut) and not stat.S_ISLNK(mode):
+            what = "others may read it" if is_open else "its owner cannot read it"
+            detail = f"{path} has mode {stat.S_IMODE(mode):03o}, {what}"
             yield Fault("permissions", detail, f"run: chmod {wanted:03o} {path}")
 
 
@@ -115,7 +120,11 @@ def _unfinished_faults(place: Place) -> Iterator[Fault]:
 
 
 def database_faults(place: Place) -> list[Fault]:
-    """Return what is wrong with the database and its secret."""
+    """Return what is wrong with the database and its secret.
+
+    Raises:
+        StoreError: It cannot be judged now: the disk is full, or permissions refuse it.
+    """
     faults: list[Fault] = []
     try:
         if place.database.stat().st_size == 0:
@@ -125,6 +134,8 @@ def database_faults(place: Place) -> list[Fault]:
             connection.execute("BEGIN")
             faults.extend(_all_faults(connection, place))
     except sqlite3.Error as err:  # the faults found so far are kept
+        if is_passing(err, place.database):
+            raise translated(err, place.database) from err
         faults.append(Fault("pages", str(translated(err, place.database)), REPAIR))
     return faults
 
@@ -137,7 +148,7 @@ def damaged_backups(place: Place) -> Iterator[tuple[Path, str]]:
                 read_any_text(connection)
                 what = next(_wrong_with_copy(connection, path), "")
         except sqlite3.Error as err:
-            if not path.exists():  # a process that made a newer one took it away
+            if is_passing(err, path):  # or a process that made a newer one took it away
                 continue
             what = str(err)
         if what:
@@ -191,7 +202,9 @@ def _schema_fault(connection: sqlite3.Connection) -> Fault | None:
     if not rows:
         return Fault("pages", "the list of migrations is gone", REPAIR)
     if todo:
-        return Fault("schema", f"{len(todo)} migrations are pending", "open the store once")
+        return Fault(
+            "schema", f"{counted(len(todo), 'migration')} to be applied", "open the store once"
+        )
     return None
 
 
@@ -225,7 +238,9 @@ def _row_faults(connection: sqlite3.Connection) -> Iterator[Fault]:
     for name, query in _DANGLING.items():
         (count,) = connection.execute(query).fetchone()
         if count:
-            yield Fault("dangling", f"{count} rows of {name} name what is not there", REPAIR)
+            yield Fault(
+                "dangling", f"{counted(count, 'row')} of {name} without what they belong to", REPAIR
+            )
 
 
 def _snapshot_faults(connection: sqlite3.Connection) -> Iterator[Fault]:
