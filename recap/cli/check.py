@@ -97,11 +97,11 @@ def command(
 def findings_of(path: Path | None, dialect: str) -> tuple[list[Finding], str]:
     """Return the findings of a file (None: standard input), and whose rules it was judged by."""
     from recap.transcript.check import check, check_source
-    from recap.transcript.formats import read_source, recognise_source
+    from recap.transcript.formats import EMPTY, read_source, recognise_source
 
     source = source_of(path)
-    if dialect == AUTO and (format := recognise_source(source)[0]) in UNJUDGED:
-        return list(read_source(source, format).findings), f"{format} session"
+    if dialect == AUTO and (format := recognise_source(source)[0]) in {*UNJUDGED, EMPTY}:
+        return list(read_source(source).findings), f"{format} session"
     if dialect == LOG or (dialect == AUTO and is_log(source.read(0, source.size))):
         return check_source(source), LOG
     document = _document(source.read(0, source.size))

@@ -108,9 +108,9 @@ def command(
 def headline(report: Report, seconds: float) -> str:
     """Return the one line that says what was done."""
     kept, live = number(report.kept_chars), number(report.history_chars)
-    what = f"{kept} of {live} characters kept"
+    what = f"{kept} of {counted(report.history_chars, 'character')} kept"
     if report.kept_chars > report.history_chars:  # what a client had compacted away is back
-        what = f"{kept} characters kept, the live history has {live},"
+        what = f"{counted(report.kept_chars, 'character')} kept, the live history has {live},"
     return f"{what} in {milliseconds(seconds)}, no model call, {standing(report)}"
 
 
@@ -130,9 +130,9 @@ def report_lines(compaction: Compaction, size: int) -> list[Element]:
         f"  blocks      {report.kept_blocks} of {report.blocks} kept, "
         f"{report.expanded_blocks} of them pulled in by a support edge, "
         f"{report.revived_blocks} from before a native compaction",
-        f"  budget      {number(report.budget_chars)} characters, policy {report.policy}, "
+        f"  budget      {counted(report.budget_chars, 'character')}, policy {report.policy}, "
         f"retention {percent(float(compaction.selection.retention))}",
-        f"  protected   {number(report.protected_chars)} characters"
+        f"  protected   {counted(report.protected_chars, 'character')}"
         + (f", {percent(report.protected_share)} of the budget" if report.budget_chars else ""),
         f"  besides     {counted(report.current_chars, 'character')} of the current turn, "
         f"{number(report.fixed_chars)} of fixed text, "

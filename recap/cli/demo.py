@@ -28,6 +28,7 @@ from recap.cli.output import (
     Row,
     Table,
     byte_size,
+    counted,
     number,
     say,
     say_json,
@@ -175,8 +176,8 @@ def session_line(demo: Demo) -> str:
     """Return the session in numbers."""
     table = demo.compaction.table
     return (
-        f"{int(table.turn[-1]) + 1} turns, {len(table)} blocks, "
-        f"{number(table.active_chars)} characters in a Claude Code log of "
+        f"{counted(int(table.turn[-1]) + 1, 'turn')}, {counted(len(table), 'block')}, "
+        f"{counted(table.active_chars, 'character')} in a Claude Code log of "
         f"{byte_size(demo.transcript.bytes_read)}; retention {RETENTION}"
     )
 
@@ -206,7 +207,7 @@ def needs_lines(needs: Needs) -> list[str]:
     """Return what the next turn needed and what was kept of it."""
     neither = needs.needed - needs.recap - needs.newest
     return [
-        f"The next turn wrote {len(needs.needed)} names that only the history had shown it.",
+        f"The next turn wrote {counted(len(needs.needed), 'name')} that only the history had shown it.",
         f"  Recap kept         {len(needs.recap)}, {len(needs.protected)} of them protected in any case",
         f"  newest first kept  {len(needs.newest)} with as many characters",
         f"  only with Recap    {_listed(needs.recap - needs.newest)}",

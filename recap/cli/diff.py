@@ -126,7 +126,7 @@ def _as_json(found: Diff) -> dict[str, object]:
 def _lines(found: Diff, *, with_blocks: bool, is_stat: bool) -> list[Element]:
     counts = ", ".join(f"{number(count)} {fate}" for fate, count in found.counts.items() if count)
     lines: list[Element] = [
-        Line(f"{number(found.chars[0])} -> {number(found.chars[1])} characters", "strong"),
+        Line(f"{number(found.chars[0])} -> {counted(found.chars[1], 'character')}", "strong"),
         f"blocks   {counts or 'none'}",
         f"prefix   {counted(found.prefix_blocks, 'block')} the same from the beginning, about "
         f"{counted(found.prefix_tokens, 'token')}",

@@ -170,14 +170,14 @@ def _overview(
         f"  format      {transcript.format} ({transcript.evidence})",
         f"  size        {byte_size(transcript.bytes_read)}, {counted(transcript.lines, 'line')}, "
         f"{counted(len(transcript.messages), 'message')}, {counted(len(blocks), 'block')}",
-        f"  live        {number(active)} characters in the live context",
+        f"  live        {counted(active, 'character')} in the live context",
     ]
     if before:
         lines.append(f"  compacted   {counted(before, 'block')} from before a native compaction")
     reasons = Counter(exclusion.reason for exclusion in segmentation.excluded)
     lines += [f"  left out    {counted(n, 'part')}: {reason}" for reason, n in reasons.items()]
     if sealed := signature_chars(transcript.messages):
-        lines.append(f"  signatures  {number(sealed)} characters, sent and not counted")
+        lines.append(f"  signatures  {counted(sealed, 'character')}, sent and not counted")
     counts = [f"{name.replace('_', ' ')} {number(n)}" for name, n in transcript.counts.items()]
     if counts:
         lines.append(f"  counted     {', '.join(counts)}")

@@ -119,6 +119,8 @@ class Wanted:
         if not transcript.messages:
             from recap.transcript.doubt import OTHER_FORMAT
 
+            demand_content(transcript.format, label or "the session")
+
             doubts = (each.detail for each in transcript.findings if each.code == OTHER_FORMAT)
             why = next(doubts, "`recap inspect` says what is in the file")
             raise InputError(
@@ -321,6 +323,19 @@ def source_of(path: Path | None) -> Sized:
     if path is None:
         return ByteSource(read_stdin(), STDIN_NAME)
     return open_source(path)
+
+
+def demand_content(format: str, name: str) -> None:
+    """Raise InputError for a session of no bytes, or of white space alone.
+
+    Args:
+        format: What the session was recognised as.
+        name: What it is called in the message.
+    """
+    from recap.transcript.formats import EMPTY
+
+    if format == EMPTY:
+        raise InputError(f"{shown_path(name)} is empty: no message was read from it")
 
 
 def merged(overrides: Mapping[str, object], more: Mapping[str, object]) -> dict[str, object]:

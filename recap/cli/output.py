@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import click
 
+from recap.errors import counted as counted
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -122,11 +124,6 @@ def number(value: int) -> str:
     return f"{value:,}"
 
 
-def counted(value: int, noun: str, plural: str = "") -> str:
-    """Return "1 block" or "12 blocks"."""
-    return f"{value:,} {noun if value == 1 else plural or noun + 's'}"
-
-
 def percent(share: float) -> str:
     """Return a share as whole percent; as tenths below one percent."""
     value = 100 * share
@@ -160,8 +157,10 @@ def score(value: float) -> str:
 def say(*elements: Element) -> None:
     """Print lines and tables to standard output.
 
-    On a terminal, and where COLUMNS says how wide it is, no line is wider.
+    On a terminal, and where COLUMNS says how wide it is, no line is wider. A table without rows is
+    left out, and so is the blank line before it.
     """
+    elements = tuple(_shown(elements))
     if not is_terminal():
         width = _plain_width()
         for element in elements:
@@ -175,6 +174,13 @@ def say(*elements: Element) -> None:
     for element in elements:
         for line in fitted(element, max(console.width, LEAST_WIDTH)):
             console.print(Text(line.text, style=STYLES[line.tone]), soft_wrap=True)
+
+
+def _shown(elements: Sequence[Element]) -> Iterator[Element]:
+    for at, element in enumerate(elements):
+        following = elements[at + 1] if element == "" and at + 1 < len(elements) else element
+        if not (isinstance(following, Table) and not following.rows):
+            yield element
 
 
 def say_source(text: str) -> None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from recap.cmv.snapshot import Labels, Seen
 
 SCHEMA = "recap.snapshot/1"
+NAMED = 5
+"""Files that are gone which are named one by one."""
 
 
 @click.command("snapshot", cls=Command, example="recap snapshot before-refactor --latest -t auth")
@@ -94,7 +96,7 @@ def _tell_seen(name: str, seen: Seen, as_json: bool) -> None:
 def _warn(seen: Seen) -> None:
     if seen.live.is_active:
         remark("the session was written to within the last two minutes: it may be in use")
-    for name in seen.missing[:5]:
+    for name in seen.missing[:NAMED]:
         remark(f"the session names {name}, which is gone")
-    if len(seen.missing) > 5:
-        remark(f"{len(seen.missing) - 5} more files it names are gone")
+    if len(seen.missing) > NAMED:
+        remark(f"and {counted(len(seen.missing) - NAMED, 'more file', 'more files')}")

@@ -231,7 +231,7 @@ def _lines(report: TrimReport, out: str | None, dry_run: bool) -> list[Element]:
     )
     return [
         Line(
-            f"{percent(report.reduction)} less to send: {number(before)} -> {number(after)} characters",
+            f"{percent(report.reduction)} less to send: {number(before)} -> {counted(after, 'character')}",
             "strong",
         ),
         f"file     {byte_size(report.bytes_in)} -> {wrote}, {percent(report.file_reduction)} less",

@@ -119,7 +119,7 @@ def made_lines(made: Branch, *, is_written: bool) -> list[str]:
     if made.report is not None:
         report = made.report
         before, after = report.active_chars_before, report.active_chars_after
-        lines.append(f"trimmed  {before:,} -> {after:,} characters to send")
+        lines.append(f"trimmed  {before:,} -> {counted(after, 'character')} to send")
     if made.files:
         lines.append(f"beside it  {counted(made.files, 'file')}")
     if is_written and made.resume_line:

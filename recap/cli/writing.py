@@ -61,7 +61,9 @@ def write_whole(out: Path, data: bytes | Iterable[bytes]) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(target)
-    except BaseException:
+    except BaseException as err:
+        if isinstance(err, OSError) and err.filename == str(temporary):
+            err.filename = str(out)
         temporary.unlink(missing_ok=True)
         raise
     _sync_folder(target.parent)

@@ -81,7 +81,7 @@ def facts_of(source: Sized, path: Path) -> Facts:
 
     format, _ = recognise_source(source)
     if format == EMPTY:
-        raise InputError(f"{source.name}: is empty; there is nothing to take")
+        raise InputError(f"{source.name} is empty: there is nothing to take")
     if format == CLAUDE_CODE:
         return _claude_facts(source, path)
     transcript = read_source(source, format)

@@ -46,7 +46,7 @@ class Making:
         Raises:
             InputError: It cannot be written.
         """
-        return write_new(self.temporary(number), pieces)
+        return write_new(self.temporary(number), pieces, Path(self._note.targets[number]))
 
     def temporary(self, number: int) -> Path:
         """Return where a file is until it has its name."""

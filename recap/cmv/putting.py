@@ -18,16 +18,21 @@ FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 
 
-def write_new(path: Path, pieces: Iterable[bytes]) -> bytes:
+def write_new(path: Path, pieces: Iterable[bytes], target: Path | None = None) -> bytes:
     """Write a file that nothing has the name of, flush it to the disk, and return its SHA-256.
 
     Folders that are missing are made.
+
+    Args:
+        path: The name it has until it is whole.
+        pieces: Its bytes, in order.
+        target: The name it gets, by which a failure is told; None for that.
 
     Raises:
         InputError: It cannot be written; what there is of it stays.
     """
     whole = hashlib.sha256()
-    with _writing(path):
+    with _writing(target or path):
         make_folders(path.parent)
         with open(path, "xb", opener=_private) as stream:
             for piece in pieces:
@@ -70,7 +75,7 @@ def put(path: Path, pieces: Iterable[bytes], *, replace: bool = False) -> None:
     """Write a file whole or not at all; see ``write_new`` and ``publish``."""
     temporary = path.with_name(f".recap-{secrets.token_hex(8)}")
     try:
-        write_new(temporary, pieces)
+        write_new(temporary, pieces, path)
         publish(temporary, path, replace=replace)
     finally:
         with suppress(OSError):

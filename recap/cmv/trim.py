@@ -101,6 +101,8 @@ def _plan(source: Sized, options: TrimOptions) -> Plan:
         index = Index(source, options, of_side_chains=True).read()
     plan = Plan(index)
     if not plan.chain.live:
+        if not source.size:
+            raise InputError(f"{source.name} is empty: there is nothing to trim")
         raise InputError(
             f"{source.name}: holds no conversation of Claude Code; trim reads its logs"
         )
@@ -215,7 +217,9 @@ def _target(out: Path | BinaryIO | None, mode: int) -> Iterator[IO[bytes]]:
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(target)
-    except BaseException:
+    except BaseException as err:
+        if isinstance(err, OSError) and err.filename == str(temporary):
+            err.filename = str(out)
         temporary.unlink(missing_ok=True)
         raise
     folder = os.open(target.parent, os.O_RDONLY)

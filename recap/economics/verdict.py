@@ -23,6 +23,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from recap.economics.usage import CacheLife, Usage
+from recap.errors import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -190,7 +191,7 @@ def describe(verdict: CostVerdict) -> str:
     """Return the verdict as one sentence for a person."""
     removed, lost = f"{verdict.tokens_removed:,}", f"{verdict.cached_tokens_lost:,}"
     count, as_of = verdict.break_even_turns, verdict.as_of or "your price table"
-    turns = f"{count} request" if count == 1 else f"{count} requests"
+    turns = counted(count or 0, "request")
     return {
         "pays": f"removes {removed} tokens, loses {lost} cached ones, "
         f"has paid after {turns} (prices of {as_of})",

@@ -13,6 +13,7 @@ from array import array
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
+from recap.errors import counted
 from recap.transcript.links import ASSISTANT, GAP, ROOT, Links, Parents, key_of
 
 if TYPE_CHECKING:
@@ -221,7 +222,7 @@ class _Walk:
                 count, first, last = branches.get(root, (0, line, line))
                 branches[root] = count + 1, min(first, line), max(last, line)
         for root, (count, first, last) in branches.items():
-            span = f"{count} lines ({first} to {last})"
+            span = f"{counted(count, 'line')} ({first} to {last})"
             if self.parents.speaker(root) >= 0:
                 self.report.counts["rewound_lines"] += count
                 detail = f"{span} of a branch that was left, a rewound turn for example"

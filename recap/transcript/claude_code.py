@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from recap.errors import counted
 from recap.transcript.anthropic import read_content
 from recap.transcript.authors import classify_text, mark_steering
 from recap.transcript.chain import Chain, chain_of
@@ -279,7 +280,7 @@ class _Log:
         live = messages_of([self.entries[at] for at in chain.live], is_active=True)
         counts = self.report.counts
         if counts["sidechain_lines"]:
-            detail = f"{counts['sidechain_lines']:,} lines of side chains are left out"
+            detail = f"left out: {counted(counts['sidechain_lines'], 'line')} of side chains"
             self.report.add("sidechain", detail, 0, "note")
         lines = counts.pop("lines", 0)
         return Transcript(

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from recap.errors import counted
 from recap.transcript.codex_items import read_item
 from recap.transcript.codex_requests import judged
 from recap.transcript.contexts import has_words, replaced
@@ -200,7 +201,7 @@ class _Rollout:
             return live
         start = starts[-min(mark.turns, len(starts))]
         self.report.counts["rewound_messages"] += len(live) - start
-        detail = f"{mark.turns:,} turns the person took back are left out"
+        detail = f"left out: {counted(mark.turns, 'turn')} that the person took back"
         self.report.add("rewound", detail, mark.line, "note")
         return live[:start]
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from recap.errors import counted
 from recap.transcript.authors import author_in, media_author
 from recap.transcript.contexts import archived
 from recap.transcript.events import (
@@ -191,7 +192,8 @@ class _Log:
         at = self.places.get(string(body.fields, "upToEventId"))
         if at is not None and (count := self.session.cut(at)):
             self.report.counts["rewound_messages"] += count
-            self.report.add("rewound", f"{count:,} messages taken back are left out", line, "note")
+            detail = f"left out: {counted(count, 'message')} taken back"
+            self.report.add("rewound", detail, line, "note")
             self.replaced = min(self.replaced, at)
 
     def transcript(self) -> Transcript:

@@ -13,6 +13,7 @@ import re
 from collections import deque
 from typing import TYPE_CHECKING, TypeAlias
 
+from recap.errors import counted
 from recap.transcript.contexts import is_copy, replaced
 from recap.transcript.cut import whole_elements
 from recap.transcript.events import (
@@ -171,7 +172,8 @@ class _Chat:
             del self.live[key]
         count = len(keys) - start
         self.report.counts["rewound_messages"] += count
-        self.report.add("rewound", f"{count:,} messages taken back are left out", line, "note")
+        detail = f"left out: {counted(count, 'message')} taken back"
+        self.report.add("rewound", detail, line, "note")
 
     def _messages(self, body: Body, line: int) -> list[Message]:
         role = ROLES.get(string(body.fields, "type"))

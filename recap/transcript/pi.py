@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from recap.errors import counted
 from recap.transcript.authors import author_in
 from recap.transcript.contexts import archived
 from recap.transcript.events import (
@@ -248,7 +249,7 @@ class _Log:
         left = [e for i, e in enumerate(self.entries) if i not in seen and e.message is not None]
         if left:
             self.report.counts["rewound_messages"] += len(left)
-            detail = f"{len(left):,} messages of other branches are left out"
+            detail = f"left out: {counted(len(left), 'message')} of other branches"
             self.report.add("rewound", detail, left[0].line, "note")
 
 

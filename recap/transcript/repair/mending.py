@@ -7,7 +7,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recap.errors import InputError
+from recap.errors import InputError, counted
 from recap.transcript.formats import EMPTY, Input, format_named, read_source
 from recap.transcript.lines import split_lines
 from recap.transcript.model import HUMAN_AUTHORS, decode
@@ -168,7 +168,7 @@ def _demand(told: set[bytes], after: Transcript, name: str) -> None:
     missing = told - {part.digest for part in _texts(after)}
     if missing:
         raise InputError(
-            f"{name}: a repair would lose {len(missing)} texts that can be read now; nothing "
+            f"{name}: a repair would lose {counted(len(missing), 'text')} that can be read now; nothing "
             "was changed. Please report it with the output of `recap check`"
         )
 
