@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 ONE = re.compile(
     r"(?<![\d.,-])1 (?:more |other |support |user |assistant |tool )?"
-    r"(?:block|branche|call|character|edge|error|fault|file|finding|graph|line|message|migration|"
-    r"object|request|result|row|session|snapshot|text|token|turn|warning)s\b"
+    r"(?:branches|(?:block|call|character|edge|error|fault|file|finding|graph|line|message|migration|"
+    r"object|request|result|row|session|snapshot|text|token|turn|warning)s)\b"
 )
 
 
