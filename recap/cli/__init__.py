@@ -20,7 +20,7 @@ from recap.cli.failures import PIPE_CLOSED, answer_signals, end_at_once, failure
 from recap.cli.output import complain
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 COMMANDS = {
     "compact": "A short, valid context for a request, from a session",
@@ -105,12 +105,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its status."""
     # Nothing here multiplies matrices: numpy's BLAS need not start its threads (0.1 s of CPU).
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    answer_signals()
-    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments, begin=answer_signals))
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run the command line and return its exit status. No exception leaves it."""
+def run(arguments: Sequence[str], *, begin: Callable[[], None] = lambda: None) -> int:
+    """Run the command line and return its exit status. No exception leaves it.
+
+    Args:
+        arguments: The words of the command line.
+        begin: Called where every exception is answered, those of signals that it lets in as well.
+    """
     if sys.stderr is None:  # closed: there is nobody to tell
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - open until the end
     if sys.stdout is None:
@@ -120,6 +124,7 @@ def run(arguments: Sequence[str]) -> int:
         if hasattr(stream, "reconfigure"):  # a terminal that cannot show a character says so
             stream.reconfigure(errors="backslashreplace")
     try:
+        begin()
         status = recap.main(list(arguments), prog_name="recap", standalone_mode=False)
         sys.stdout.flush()
         end_at_once()

@@ -136,17 +136,28 @@ def test_a_signal_within_a_callback_of_the_interpreter_is_not_lost(cli: Cli) -> 
     assert done.stderr == "recap: interrupted\n"
 
 
+def test_a_signal_is_answered_as_soon_as_it_is_let_in(cli: Cli) -> None:
+    code = (
+        "import os, signal\nfrom recap import cli\n"
+        "answer = cli.answer_signals\n"
+        "cli.answer_signals = lambda: (answer(), os.kill(os.getpid(), signal.SIGINT))\n"
+        "cli.main(['config'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=cli.folder, env=cli.environment(),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (130, "recap: interrupted\n")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_while_a_file_is_written_leaves_nothing(cli: Cli, number: signal.Signals) -> None:
     code = (
         "import time\nfrom pathlib import Path\nfrom recap import cli\n"
         "from recap.cli.writing import write_whole\n"
         "def slow():\n    yield b'begun'\n    print('begun', flush=True)\n    time.sleep(60)\n"
-        "cli.run = lambda arguments: write(arguments)\n"
-        "def write(arguments):\n"
-        "    try:\n        write_whole(Path('out'), slow())\n"
-        "    except BaseException as err:\n        return cli.failure_of(err).status\n"
-        "cli.main()\n"
+        "cli.recap.main = lambda *_, **__: write_whole(Path('out'), slow())\n"
+        "cli.main([])\n"
     )
     program = subprocess.Popen(
         [sys.executable, "-c", code], cwd=cli.folder, env=cli.environment(), stdout=subprocess.PIPE
