@@ -179,19 +179,21 @@ class Collector:
         if not (self._rho.isfinite().all() and self._mass.isfinite().all()):
             raise CaptureError("not-finite", "the attention sums hold NaN or inf")
         use, tokens = self._use(int(heads))
-        mass = self._block_mass(edge_heads)
         seen = np.flatnonzero(tokens)
         if not len(seen):
             raise CaptureError("no-blocks", "no sampled row can see a token of a block")
-        mass = mass[np.ix_(seen, seen)]
-        later, earlier = np.nonzero(np.tril(mass, -1))
+        later, mass = self._block_mass(edge_heads)
+        mass[:, tokens == 0] = 0
+        mass[tokens[later] == 0] = 0
+        row, earlier = np.nonzero(mass * (np.arange(len(tokens)) < later[:, None]))
+        place = np.cumsum(tokens > 0) - 1
         return TurnObservation.of(
             turn,
             [self._segments.ids[i] for i in seen.tolist()],
             use[seen],
-            later,
-            earlier,
-            mass[later, earlier].clip(max=1.0),  # sums of float32 may round above
+            place[later[row]],
+            place[earlier],
+            mass[row, earlier].clip(max=1.0),  # sums of float32 may round above
         )
 
     def _use(self, heads: int) -> tuple[FloatArray, FloatArray]:
@@ -217,12 +219,20 @@ class Collector:
         counted = self._by_block(tokens)
         return _mean(self._by_block(total), counted), counted
 
-    def _block_mass(self, heads: float) -> FloatArray:
-        """Return float64 ``[n, n]``: mean mass that a row of one block gave to another block."""
-        rows = np.diff(np.searchsorted(np.sort(self._edge_rows), self._segments.offsets))
-        given = self._mass.cpu().double().numpy()
-        by_block = self._by_block(self._by_block(given).T).T
-        return _mean(by_block, heads * self._by_block(rows)[:, None])
+    def _block_mass(self, heads: float) -> tuple[IntArray, FloatArray]:
+        """Return the blocks with edge rows, ``[b]`` ascending, and the mean mass of a row ``[b, n]``.
+
+        A few segments hold all edge rows: of a long session all others gave no mass.
+        """
+        count = np.diff(np.searchsorted(np.sort(self._edge_rows), self._segments.offsets))
+        segments = np.flatnonzero((count > 0) & (self._segments.owner >= 0))
+        given = self._mass[torch.from_numpy(segments).to(self._mass.device)]
+        by_earlier = self._by_block(given.cpu().double().numpy().T).T
+        blocks, of = np.unique(self._segments.owner[segments], return_inverse=True)
+        total, rows = np.zeros((len(blocks), by_earlier.shape[1])), np.zeros((len(blocks), 1))
+        np.add.at(total, of, by_earlier)
+        np.add.at(rows, of, count[segments, None])
+        return blocks.astype(np.int64), _mean(total, heads * rows)
 
     def _by_block(self, of_segments: npt.NDArray[np.generic]) -> FloatArray:
         """Return the sums over the segments of each block, along the first axis."""
