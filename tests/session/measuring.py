@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from recap.blocks.table import BlockTable
     from recap.config import Settings
 
-GATE = "RECAP_TEST_GATE"
+GATE = "TEST_GATE"
 """Environment variable: the file that lets ``held`` go on."""
 
 
