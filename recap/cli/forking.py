@@ -38,14 +38,14 @@ def fork_session(
 ) -> None:
     """Keep a session, make its trimmed branch, and tell."""
     from recap.cmv.fork import fork
-    from recap.cmv.snapshot import Labels, free_name, look
+    from recap.cmv.snapshot import Labels, look
 
     if not state.is_kept:
         raise UsageError("a trim without -o keeps a snapshot: leave --no-store out")
     wanted = f"trim_{datetime.now():%Y%m%d_%H%M%S}"
     with working(f"trimming {path}"), state.opened() as store:
         settle_first(store)
-        labels = Labels(name=name or free_name(store.history, wanted))
+        labels = Labels(name=name or wanted, is_numbered=not name)
         row, made = fork(store, look(path), labels, wish, homes())
         inherit_graphs(store, row, made)
     if as_json:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 from typing import TYPE_CHECKING
 
 from recap.cmv.facts import Facts, facts_of
@@ -23,10 +24,6 @@ if TYPE_CHECKING:
     from recap.store import History, Store
 
 ORIGIN = f"{OWN}origin.json"
-AUTO = "auto"
-"""Tag of snapshots that nobody asked for by name."""
-
-_TRIES = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +45,13 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """What people call a snapshot: its name, a description, tags. Checked when it is made.
+    """What people call a snapshot. Checked when it is made.
+
+    Attributes:
+        name: Its name.
+        description: What it is, in words.
+        tags: To find it by.
+        is_numbered: Where the name is taken it gets a number, instead of being refused.
 
     Raises:
         UsageError: The name or a tag cannot be given.
@@ -57,6 +60,7 @@ class Labels:
     name: str
     description: str = ""
     tags: tuple[str, ...] = ()
+    is_numbered: bool = False
 
     def __post_init__(self) -> None:
         for name in (self.name, *self.tags):
@@ -89,7 +93,7 @@ def take(store: Store, seen: Seen, labels: Labels) -> SnapshotRow:
         StoreError: It cannot be kept.
     """
     history, facts = store.history, seen.facts
-    if history.snapshots(name=labels.name):
+    if not labels.is_numbered and history.snapshots(name=labels.name):
         raise UsageError(f"the name {labels.name!r} is taken, choose another")
     chain = history.put_chain(seen.live.pieces())
     seen.live.demand_same(chain.sha256)
@@ -117,13 +121,25 @@ def take(store: Store, seen: Seen, labels: Labels) -> SnapshotRow:
         graph_rev=max((each.revision for each in graphs), default=0),
         sides=tuple(sides),
     )
-    return history.add_snapshot(row)
+    return _added_under_free_name(history, row) if labels.is_numbered else history.add_snapshot(row)
+
+
+def _added_under_free_name(history: History, row: SnapshotRow) -> SnapshotRow:
+    """Store a snapshot under its name, or under that with a number where the name is taken."""
+    while True:
+        named = replace(row, name=free_name(history, row.name))
+        try:
+            return history.add_snapshot(named)
+        except UsageError:
+            if not history.snapshots(name=named.name):
+                raise
+            # another process was faster: the next number is free
 
 
 def free_name(history: History, wanted: str) -> str:
     """Return a name nobody has: the one that is wanted, or that with a number."""
     taken = {row.name for row in history.snapshots()}
-    names = (wanted, *(f"{wanted}_{number}" for number in range(2, _TRIES)))
+    names = (f"{wanted}_{number}" if number > 1 else wanted for number in count(1))
     return next(name for name in names if name not in taken)
 
 
