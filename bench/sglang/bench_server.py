@@ -3,12 +3,12 @@
     python -m bench.sglang.bench_server MODEL [--device cuda] [--sessions 4] [--turns 8] [-- SERVER OPTIONS]
 
 For a machine with a GPU that holds the model twice (the default options give each server two fifths of
-it); with ``--device cpu`` in the environment of .ci/install_sglang_cpu.sh it tries itself. Each turn of each session goes to both servers in
-alternating order, greedy. Said at the end: which runtime features were on and seen (decode in a captured
-graph, overlap scheduling, prefill in chunks, reuse of cached prefixes), what the server measured of how
-many requests and why it did not of others, how many answers are the same token for token, and what a turn
-takes longer with the flag, with the upper end of its 95 % interval; the bar is 1 % of a turn's time. Rows
-go to results/sglang_server.json.
+it); with ``--device cpu`` in the environment of .ci/install_sglang_cpu.sh it tries itself. Each turn of
+each session goes to both servers in alternating order, greedy. Said at the end: which runtime features
+were on and seen (decode in a captured graph, overlap scheduling, prefill in chunks, reuse of cached
+prefixes), what the server measured of how many requests and why it did not of others, how many answers
+are the same token for token, and what a turn takes longer with the flag, with the upper end of its 95 %
+interval; the bar is 1 % of a turn's time. Rows go to results/sglang_server.json.
 """
 
 from __future__ import annotations
@@ -164,6 +164,8 @@ def main() -> None:
     parser.add_argument("--words", type=int, default=WORDS, help="words that a request adds")
     parser.add_argument("options", nargs="*", help="further options of both servers, after --")
     args = parser.parse_args()
+    if args.sessions * args.turns < 2:
+        parser.error("a mean with an interval takes two turns at least")
     options = (*OPTIONS[args.device], *args.options)
     model = str(Path(args.model).resolve())
     with TemporaryDirectory() as folder, ExitStack() as stack:
@@ -206,10 +208,20 @@ def turns(
     return rows
 
 
+def settled(server: Server) -> Any:
+    """Return what the server counted, once every request that was asked about has its outcome."""
+    deadline = time.monotonic() + 60
+    while True:
+        status = server.get("/recap/status")
+        is_done = status["prepared"].get("asked", 0) == sum(status["results"].values())
+        if is_done or time.monotonic() > deadline:
+            return status
+        time.sleep(0.2)
+
+
 def report(server: Server, rows: list[dict[str, Any]], model: str) -> None:
     """Print what came out and keep it."""
-    time.sleep(2)  # the last results come a moment after the answers
-    status = server.get("/recap/status")
+    status = settled(server)
     on = features(server, max(r["cached"] for r in rows), max(r["tokens"] for r in rows))
     added = [(row["with_s"] - row["without_s"]) / row["without_s"] for row in rows]
     mean = statistics.mean(added)
