@@ -179,7 +179,7 @@ def main() -> None:
             for flagged, chosen in ((False, options), (True, with_flag))
         }
         rows = turns(pair, args.sessions, args.turns, args.words)
-        report(pair[True], rows, model)
+        report(pair[True], rows, model, args.device)
 
 
 def turns(
@@ -219,7 +219,7 @@ def settled(server: Server) -> Any:
         time.sleep(0.2)
 
 
-def report(server: Server, rows: list[dict[str, Any]], model: str) -> None:
+def report(server: Server, rows: list[dict[str, Any]], model: str, device: str) -> None:
     """Print what came out and keep it."""
     status = settled(server)
     on = features(server, max(r["cached"] for r in rows), max(r["tokens"] for r in rows))
@@ -233,10 +233,15 @@ def report(server: Server, rows: list[dict[str, Any]], model: str) -> None:
     print(
         f"{same} of {len(rows)} answers are the same; turn with the flag {mean:+.2%}, at most {bound:+.2%}"
     )
-    keep(
-        RESULT, rows, where("torch", "sglang", model=Path(model).name), features=on, status=status,
-        added=mean, added_bound=bound,
-    )  # fmt: skip
+    measured = where("torch", "sglang", model=Path(model).name, device=name_of(device))
+    keep(RESULT, rows, measured, features=on, status=status, added=mean, added_bound=bound)
+
+
+def name_of(device: str) -> str:
+    """Return the name of the accelerator."""
+    import torch
+
+    return torch.cuda.get_device_name() if device == "cuda" else device
 
 
 if __name__ == "__main__":
