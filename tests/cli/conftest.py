@@ -46,7 +46,7 @@ class Cli:
         kept = {
             name: value
             for name, value in os.environ.items()
-            if not name.startswith(("RECAP_", "CLAUDE", "CODEX", "COPILOT", "PI_"))
+            if not name.startswith(("RECAP_", "XDG_", "CLAUDE", "CODEX", "COPILOT", "PI_"))
             and name not in ("COLUMNS", "NO_COLOR")
         }
         return kept | {

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def session(tmp_path: Path) -> Path:
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("COLUMNS", raising=False)
     lines = [user("u1", None, "first"), *call(1, "u1"), *call(2, "r1"), *call(3, "r2"), done("r3")]
     path = tmp_path / "session.jsonl"
     path.write_bytes(log(*lines))

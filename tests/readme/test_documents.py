@@ -44,8 +44,8 @@ def blocks_of(document: Path) -> list[Block]:
 
 def run(block: Block, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a block in a folder, with the packages of this interpreter and nobody's settings."""
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("RECAP_")}
-    environ |= {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "COLUMNS": "100"}
+    own = {"HOME": str(folder), "COLUMNS": "100"}
+    environ = {n: v for n, v in os.environ.items() if not n.startswith(("RECAP_", "XDG_"))} | own
     environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), environ["PATH"]))
     command = {
         "python": [sys.executable, "-c", block.code],
