@@ -7,7 +7,7 @@ import secrets
 from typing import TYPE_CHECKING
 
 from recap.cmv.facts import OPENCODE
-from recap.cmv.rewriting import spliced
+from recap.cmv.streams import spliced
 from recap.errors import UsageError
 from recap.transcript.formats import Input, format_named
 from recap.transcript.items import items_of

@@ -10,13 +10,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from recap.cmv.streams import spliced
 from recap.transcript.lines import BOM, split_lines
 from recap.transcript.model import decode, encode
 from recap.transcript.repair.patch import Edit
 from recap.transcript.spans import element_spans, is_deep, member_spans
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from recap.transcript.sources import Sized
     from recap.transcript.spans import Span
@@ -178,12 +179,3 @@ def _within(data: bytes, span: Span) -> dict[str, Span]:
 def _inner(text: str) -> bytes:
     """Return a text as it stands within a JSON string."""
     return encode(text)[1:-1]
-
-
-def spliced(data: bytes, edits: Sequence[Edit]) -> bytes:
-    """Return the bytes with edits made that do not overlap."""
-    pieces, at = [], 0
-    for start, end, new in sorted(edits):
-        pieces += [data[at:start], new]
-        at = end
-    return b"".join((*pieces, data[at:])) if pieces else data

@@ -1,4 +1,4 @@
-"""Bytes of sources as branches need them: in chunks, from open files, with lines behind the last one."""
+"""Bytes of sources as branches need them: in chunks, from open files, edited, with lines behind."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from recap.transcript.sources import CHUNK_BYTES, FileSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import IO
 
     from recap.transcript.sources import Sized
@@ -39,3 +39,15 @@ def appended(source: Sized, lines: Iterable[bytes]) -> Iterator[bytes]:
 def has_open_line(source: Sized) -> bool:
     """Return True for bytes whose last line has no end."""
     return source.size > 0 and source.read(source.size - 1, source.size) != b"\n"
+
+
+def spliced(data: bytes, edits: Sequence[tuple[int, int, bytes]]) -> bytes:
+    """Return the bytes with edits made that do not overlap: start, end, and what stands there then."""
+    if len(edits) == 1:
+        start, end, new = edits[0]
+        return data[:start] + new + data[end:]
+    pieces, at = [], 0
+    for start, end, new in sorted(edits):
+        pieces += [data[at:start], new]
+        at = end
+    return b"".join((*pieces, data[at:])) if pieces else data

@@ -31,6 +31,7 @@ from recap.cmv.proofs import Proofs
 from recap.cmv.records import FAILURES, Record, decode_record, record_of
 from recap.cmv.results import images_in, stubbed_result
 from recap.cmv.scan import Wanted, scanned
+from recap.cmv.streams import spliced
 from recap.cmv.stubs import Call, restorable
 from recap.errors import InvalidContextError
 from recap.transcript.lines import BOM, line_runs
@@ -39,7 +40,7 @@ from recap.transcript.model import encode
 from recap.transcript.repair.patch import Edit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     import msgspec
 
@@ -165,11 +166,11 @@ class Writer:
         if len(found) > 1:
             try:
                 wanted = Wanted(self.options, "", "", session=self.session)
-                return splice(data, scanned(record_of(data)[1], wanted)[0])
+                return spliced(data, scanned(record_of(data)[1], wanted)[0])
             except ValueError:
                 return data
         assert self.session is not None
-        return splice(data, [Edit(*found[0].span(1), self.session)])
+        return spliced(data, [Edit(*found[0].span(1), self.session)])
 
     def _node(self, at: int, data: bytes) -> bytes | None:
         """Return a node's line as it is to be written, None for one that goes."""
@@ -290,7 +291,7 @@ class Writer:
             edits, counts = scanned(read, self._wanted(at, new_parent))
         except ValueError:
             edits, counts = [], Counter()
-        line = splice(data, edits)
+        line = spliced(data, edits)
         cost = self._proofs.of(at, source, line, parent) if source else "it cannot be read any more"
         if isinstance(cost, str):
             raise InvalidContextError(
@@ -344,21 +345,6 @@ def _replaced(line: bytes, pattern: re.Pattern[bytes], value: bytes) -> bytes:
         return b""
     start, end = found.span(1)
     return line[:start] + value + line[end:]
-
-
-def splice(data: bytes, edits: Sequence[tuple[int, int, bytes]]) -> bytes:
-    """Return the bytes with edits made that do not overlap."""
-    if len(edits) == 1:
-        start, end, new = edits[0]
-        return data[:start] + new + data[end:]
-    pieces = []
-    at = 0
-    for start, end, new in sorted(edits):
-        pieces.append(data[at:start])
-        pieces.append(new)
-        at = end
-    pieces.append(data[at:])
-    return b"".join(pieces)
 
 
 _HEAD = 200

@@ -153,7 +153,7 @@ def test_a_line_that_is_not_what_it_has_to_be_is_never_written(
         "copy": packed(lines[1]), "blocks": packed(user("r1", "a1", [result("c2", "")])),
     }[damage]  # fmt: skip
     at = 2 if damage in ("copy", "blocks") else 3
-    monkeypatch.setattr("recap.cmv.writing.splice", lambda data, edits: made)
+    monkeypatch.setattr("recap.cmv.writing.spliced", lambda data, edits: made)
     plan.index.flags[at] |= SCAN
     with pytest.raises(InvalidContextError, match="would not be what it has to be"):
         writer.write(lambda written: None)
