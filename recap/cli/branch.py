@@ -20,6 +20,7 @@ from recap.cli.versions import (
     made_lines,
     opened_store,
     settle_first,
+    tell_drastic,
 )
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ def command(
             made = branch(store, row, wish, homes(), dry_run=dry_run)
             if not dry_run:
                 inherit_graphs(store, row, made)
+            elif wish.trim is not None and made.report is not None:
+                tell_drastic(made.report, wish.trim)
     if as_json:
         say_json(SCHEMA, made_json(made, is_written=not dry_run))
     else:

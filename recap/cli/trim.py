@@ -23,6 +23,7 @@ from recap.cli.output import (
     working,
 )
 from recap.cli.state import State, state_options
+from recap.cli.versions import tell_drastic
 from recap.cli.writing import refuse_inputs
 from recap.errors import UsageError, shown
 
@@ -156,6 +157,8 @@ def command(
     if out is not None:
         refuse_inputs(Path(out), {"the session": path})
     report = _trimmed(path, None if dry_run or out is None else Path(out), **given)
+    if dry_run:
+        tell_drastic(report, given["options"])
     if as_json:
         say_json(SCHEMA, {"written": not dry_run, "out": out, **report.to_json()})
     else:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from recap.cli.state import State
     from recap.cmv.branch import Branch
     from recap.cmv.homes import Homes
+    from recap.cmv.options import TrimOptions
+    from recap.cmv.report import TrimReport
     from recap.store import BranchRow, SnapshotRow, Store
     from recap.transcript.model import Json
 
@@ -125,6 +127,12 @@ def made_lines(made: Branch, *, is_written: bool) -> list[str]:
     if is_written and made.resume_line:
         lines.append(f"go on with  {made.resume_line}")
     return lines
+
+
+def tell_drastic(report: TrimReport, options: TrimOptions) -> None:
+    """Say in a dry run what the trim itself would be refused for."""
+    if report.is_drastic and not options.yes:
+        remark("more than 95 % of what is sent would go: that takes --yes")
 
 
 def inherit_graphs(store: Store, row: SnapshotRow, made: Branch) -> None:

@@ -159,7 +159,8 @@ class _Maker:
             source = stack.enter_context(self._source())
             report = None
             if self.wish.trim is not None:
-                source, report = stack.enter_context(self._trimmed(source, self.wish.trim))
+                options = replace(self.wish.trim, yes=self.wish.trim.yes or dry_run)
+                source, report = stack.enter_context(self._trimmed(source, options))
             pieces = self._pieces(source)
             files = self._files()
             if dry_run:

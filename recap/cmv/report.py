@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 CHARS_PER_TOKEN = 4
+FLOOR = 0.95
+"""Share of the active characters above which a trim has to be confirmed."""
 
 COUNTS = (
     "results_stubbed", "errors_kept", "images_stubbed", "thinking_removed", "inputs_stubbed",
@@ -61,6 +63,11 @@ class TrimReport:
     def file_reduction(self) -> float:
         """Share of the bytes that went."""
         return _share(self.bytes_in, self.bytes_out)
+
+    @property
+    def is_drastic(self) -> bool:
+        """More than 95 % of the active characters went: somebody has to confirm it."""
+        return self.reduction > FLOOR
 
     def to_json(self) -> dict[str, object]:
         """Return the report as ``--json`` prints it; its keys are stable."""

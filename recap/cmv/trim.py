@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
     from recap.transcript.sources import Sized
 
-FLOOR = 0.95
-"""Share of the active characters above which a trim has to be confirmed."""
-
 READ_BYTES = 8_000_000
 """Bytes of a session up to which both are read again: above, it would double the time."""
 
@@ -62,7 +59,8 @@ def trim(
 
     Raises:
         UsageError: ``out`` is the session itself or no place for a file, the target is out of its
-            range, or more than 95 % would go and ``options.yes`` is not set.
+            range, or more than 95 % would go and ``options.yes`` is not set; not where nothing is
+            written.
         InputError: The session cannot be read, or holds no conversation of Claude Code.
         InvalidContextError: The copy failed its check; nothing was written.
     """
@@ -87,7 +85,7 @@ def trim(
         if plan.index.unreadable or source.size <= READ_BYTES:
             _prove_reading(source, stream, options)
         report = _report(plan, writer, written)
-        if report.reduction > FLOOR and not options.yes:
+        if out is not None and report.is_drastic and not options.yes:
             raise UsageError(
                 f"this would remove {100 * report.reduction:.1f} % of what is sent; confirm with --yes"
             )

@@ -86,6 +86,17 @@ def test_what_takes_nearly_all_has_to_be_confirmed(
     assert not out.exists()
 
 
+def test_a_dry_run_tells_what_takes_nearly_all_and_that_it_has_to_be_confirmed(
+    session: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert run(["trim", str(session), "--dry-run", "--keep-last", "0"]) == 0
+    told = capsys.readouterr()
+    assert "less to send" in told.out
+    assert told.err == "recap: more than 95 % of what is sent would go: that takes --yes\n"
+    assert run(["trim", str(session), "--dry-run", "--keep-last", "0", "--yes"]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_the_session_is_never_the_file_to_write(session: Path):
     assert run(["trim", str(session), "-o", str(session)]) == 2
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 LONG = "long output " * 200
 ALL = TrimOptions(keep_last=0, yes=True)
+UNCONFIRMED = TrimOptions(keep_last=0)
 SESSION = dumped(tool_steps([LONG, "short", LONG]))
 
 
@@ -500,3 +501,13 @@ def test_other_sessions_branch_with_the_same_messages(
     assert formats <= set(READ)
     assert {"codex", "opencode"} <= formats
     assert NOW
+
+
+def test_a_dry_run_of_what_takes_nearly_all_is_not_refused(world: World) -> None:
+    row = world.snap(world.session(dumped(tool_steps(["x" * 50_000]))), "one")
+    looked = world.branch(row, dry_run=True, trim=UNCONFIRMED)
+    assert looked.report is not None
+    assert looked.report.is_drastic
+    with pytest.raises(UsageError, match="--yes"):
+        world.branch(row, trim=UNCONFIRMED)
+    assert world.store.history.branches() == []
