@@ -3,7 +3,8 @@
     RECAP_CORPUS=DIR python -m bench.study.bench_baselines [METHOD ...] [--transitions N] [--most CHARS]
 
 Takes one transition of each session of the dev half, the middle one of those whose history costs at
-most CHARS, and prints a line a method; --keep writes bench/results/baselines.json. Run it in an
+most CHARS, and prints a line a method; METHOD is a name as the study takes it, with options after a
+colon; --keep writes bench/results/baselines.json. Run it in an
 environment with the packages of docs/baselines.md; methods that cannot run are left out and named.
 Seconds are processor time of this thread and of child processes, and waiting for an endpoint.
 """
@@ -19,12 +20,12 @@ from statistics import mean, median
 from typing import TYPE_CHECKING, Any
 
 from bench.measured import keep, where
-from recap.baselines.table import baseline, baseline_names
+from recap.baselines.table import baseline_names
 from recap.config import Settings
 from recap.errors import InputError, MethodError
+from recap.study.catalogue import methods_of
 from recap.study.evaluate import METRICS, needs_of, scores_of, task_of
 from recap.study.files import session_files
-from recap.study.methods import recipe_methods
 from recap.study.transitions import Reader, is_test, transitions
 
 if TYPE_CHECKING:
@@ -37,14 +38,11 @@ RESULT = Path(__file__).parents[1] / "results" / "baselines.json"
 BESIDE = ("recency", "coverage")
 
 
-def methods_of(names: Sequence[str]) -> Iterator[Method]:
+def runnable(names: Sequence[str]) -> Iterator[Method]:
     """Yield the recipes beside which others are shown, then those of the names that can run."""
-    recipes = {method.name: method for method in recipe_methods()}
-    yield from (recipes[name] for name in BESIDE)
-    for name in names:
-        method = baseline(name)
+    for method in methods_of((*BESIDE, *names)):
         if missing := method.missing():
-            print(f"{name} is left out: {missing}")
+            print(f"{method.name} is left out: {missing}")
         else:
             yield method
 
@@ -121,7 +119,7 @@ def main() -> None:
     parser.add_argument("--keep", default="", help="name of the run in the results")
     given = parser.parse_args()
     settings = Settings(retention=given.retention)
-    methods = list(methods_of(given.methods))
+    methods = list(runnable(given.methods))
     rows: list[dict[str, Any]] = []
     found = middle_transitions(Path(os.environ["RECAP_CORPUS"]), settings, given.most)
     for transition in islice(found, given.transitions):

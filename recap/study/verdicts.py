@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from recap.capture.models import CONFIG, sha256_of
@@ -55,12 +56,14 @@ class Verdicts:
             raise UsageError(f"{shown_path(folder)} holds verdicts of another model: name another")
 
     def get(self, *key: str) -> Verdict | None:
-        """Return what was said under this key, None for nothing."""
-        stored = self._folder / digest(*key).hex()
-        if not stored.exists():
+        """Return what was said under this key, None for nothing that can be read."""
+        try:
+            text = (self._folder / digest(*key).hex()).read_text(encoding="ascii")
+            nll, tokens, context_tokens, clipped_tokens = text.split()
+            said = Verdict(float(nll), int(tokens), int(context_tokens), int(clipped_tokens))
+        except (FileNotFoundError, ValueError):  # the latter where a computer went down
             return None
-        nll, *counts = stored.read_text(encoding="ascii").split()
-        return Verdict(float(nll), *map(int, counts))
+        return said if isfinite(said.nll) else None
 
     def put(self, verdict: Verdict, *key: str) -> None:
         """Store what is said under this key."""

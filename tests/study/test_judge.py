@@ -100,6 +100,11 @@ def test_verdicts_are_the_same_again_and_from_disk(
     assert again.verdict(PROMPT) == fresh
     stored.write_text(f"9.5 {fresh.tokens} 1 0")
     assert again.verdict(PROMPT).nll == 9.5  # it was read, not made again
+    for damaged in ("", "9.5 3", "a b c d", "nan 1 1 1", "\xff"):
+        stored.write_bytes(damaged.encode("latin-1"))
+        assert again.verdict(PROMPT) == fresh
+        assert Judge(folder, tmp_path).verdict(PROMPT) == fresh
+    stored.write_text(f"9.5 {fresh.tokens} 1 0")
     assert again.verdict(PROMPT._replace(context="")).nll != 9.5
 
 
