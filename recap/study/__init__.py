@@ -2,5 +2,5 @@
 
 A session is read, each turn of it taken as what a method had to prepare for (``transitions``), the
 methods run under one budget (``methods``), judged by frozen metrics (``metrics``) or by a model
-(``judge``), and compared (``statistics``, ``report``, ``page``).
+(``judge``), and compared (``statistics``, ``summary``, ``page``).
 """

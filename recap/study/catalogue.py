@@ -12,6 +12,7 @@ from recap.baselines.table import BASELINES, baseline
 from recap.config import load_settings
 from recap.errors import MethodError, UsageError, shown
 from recap.select.policies import RECIPES
+from recap.session.known import GRAPH_SETTINGS, MODEL_SETTINGS
 from recap.study.methods import RecipeMethod, recipe_methods
 
 if TYPE_CHECKING:
@@ -30,8 +31,7 @@ SHARED = {
     "policy": "name the policy itself",
     "retention": "use --retention",
     "observer": "use --observer",
-    "edit_cap": "use --set",
-    "proxy_model": "use --set",
+    **dict.fromkeys(("edit_cap", "proxy_model", *GRAPH_SETTINGS, *MODEL_SETTINGS), "use --set"),
 }
 """Settings that a variant may not have: they make the budget, what is protected, or the graph."""
 

@@ -359,6 +359,8 @@ def test_a_file_name_that_is_no_utf8_is_a_session_like_others(cli: Cli, folder: 
         ("coverage:retention=0.5", "use --retention"),
         ("coverage:policy=paper", "name the policy itself"),
         ("coverage:observer=engine", "use --observer"),
+        ("paper:smoothing=0.9", "use --set"),
+        ("coverage:layers=2", "use --set"),
         ("coverage:expansion=0;expansion=1", "given twice"),
     ],
 )
