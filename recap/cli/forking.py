@@ -16,6 +16,7 @@ from recap.cli.versions import (
     made_lines,
     settle_first,
     snapshot_json,
+    tell_gaps,
 )
 from recap.errors import UsageError
 
@@ -43,11 +44,13 @@ def fork_session(
     if not state.is_kept:
         raise UsageError("a trim without -o keeps a snapshot: leave --no-store out")
     wanted = f"trim_{datetime.now():%Y%m%d_%H%M%S}"
+    labels = Labels(name=name or wanted, is_numbered=not name)
     with working(f"trimming {path}"), state.opened() as store:
         settle_first(store)
-        labels = Labels(name=name or wanted, is_numbered=not name)
-        row, made = fork(store, look(path), labels, wish, homes())
+        seen = look(path)
+        row, made = fork(store, seen, labels, wish, homes())
         inherit_graphs(store, row, made)
+    tell_gaps(seen)
     if as_json:
         report = made.report.to_json() if made.report else {}
         said = {"written": True, "out": str(made.path), **report}

@@ -8,17 +8,15 @@ import click
 
 from recap.cli.command import Command
 from recap.cli.options import json_option, session_path
-from recap.cli.output import Line, byte_size, counted, remark, say, say_json, working
+from recap.cli.output import Line, byte_size, counted, say, say_json, working
 from recap.cli.state import State, folder_option
-from recap.cli.versions import sizes, snapshot_json
+from recap.cli.versions import sizes, snapshot_json, tell_gaps
 from recap.errors import UsageError
 
 if TYPE_CHECKING:
     from recap.cmv.snapshot import Labels, Seen
 
 SCHEMA = "recap.snapshot/1"
-NAMED = 5
-"""Files that are gone which are named one by one."""
 
 
 @click.command("snapshot", cls=Command, example="recap snapshot before-refactor --latest -t auth")
@@ -51,10 +49,9 @@ def command(
         return
     with working(f"keeping {path}"), state.opened() as store:
         row = take(store, seen, named)
-    _warn(seen)
+    tell_gaps(seen)
     if as_json:
-        missing = list(seen.missing)
-        say_json(SCHEMA, {"taken": True, "snapshot": snapshot_json(row), "missing": missing})
+        say_json(SCHEMA, {"taken": True, "snapshot": snapshot_json(row), **_gaps(seen)})
         return
     say(
         Line(f"snapshot {row.name}  {row.id[:8]}", "good"),
@@ -71,8 +68,12 @@ def _labels(name: str, description: str, tags: str) -> Labels:
     return Labels(name=name, description=description, tags=listed)
 
 
+def _gaps(seen: Seen) -> dict[str, list[str]]:
+    return {"missing": list(seen.missing), "left_out": list(seen.left_out)}
+
+
 def _tell_seen(name: str, seen: Seen, as_json: bool) -> None:
-    _warn(seen)
+    tell_gaps(seen)
     size, facts = seen.live.source.size, seen.facts
     if as_json:
         found = {
@@ -85,18 +86,9 @@ def _tell_seen(name: str, seen: Seen, as_json: bool) -> None:
             "messages": dict(facts.messages),
             "side_files": [each.name for each in seen.beside],
         }
-        say_json(SCHEMA, {"taken": False, "snapshot": found, "missing": list(seen.missing)})
+        say_json(SCHEMA, {"taken": False, "snapshot": found, **_gaps(seen)})
         return
     beside = counted(len(seen.beside), "file")
     say(
         f"would keep {byte_size(size)} of {facts.format} session {facts.session}, {beside} beside it"
     )
-
-
-def _warn(seen: Seen) -> None:
-    if seen.live.is_active:
-        remark("the session was written to within the last two minutes: it may be in use")
-    for name in seen.missing[:NAMED]:
-        remark(f"the session names {name}, which is gone")
-    if len(seen.missing) > NAMED:
-        remark(f"and {counted(len(seen.missing) - NAMED, 'more file', 'more files')}")

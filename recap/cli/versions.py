@@ -21,8 +21,13 @@ if TYPE_CHECKING:
     from recap.cmv.homes import Homes
     from recap.cmv.options import TrimOptions
     from recap.cmv.report import TrimReport
+    from recap.cmv.snapshot import Seen
     from recap.store import BranchRow, SnapshotRow, Store
     from recap.transcript.model import Json
+
+
+NAMED = 5
+"""Files that a snapshot lacks which are named one by one."""
 
 
 @contextmanager
@@ -127,6 +132,21 @@ def made_lines(made: Branch, *, is_written: bool) -> list[str]:
     if is_written and made.resume_line:
         lines.append(f"go on with  {made.resume_line}")
     return lines
+
+
+def tell_gaps(seen: Seen) -> None:
+    """Say what a snapshot of a session lacks, or may lack."""
+    if seen.live.is_active:
+        remark("the session was written to within the last two minutes: it may be in use")
+    gone = [f"the session names {name}, which is gone" for name in seen.missing]
+    left = [
+        f"{name} is left out: no file, or none whose name can be kept" for name in seen.left_out
+    ]
+    for lines in (gone, left):
+        for line in lines[:NAMED]:
+            remark(line)
+        if len(lines) > NAMED:
+            remark(f"and {counted(len(lines) - NAMED, 'more file', 'more files')}")
 
 
 def tell_drastic(report: TrimReport, options: TrimOptions) -> None:

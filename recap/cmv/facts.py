@@ -122,8 +122,7 @@ class _Claude:
     def _note_sides(self, data: bytes) -> None:
         marks = self.path.stem.encode(), self.session.encode()
         for match in _SIDE.finditer(data):
-            before = data[: match.start()]
-            if any(mark and before.endswith(b"/" + mark) for mark in marks):
+            if any(mark and data.endswith(b"/" + mark, 0, match.start()) for mark in marks):
                 name = b"/".join(match.groups()).decode("utf-8", "replace")
                 self.named[name] = None
 

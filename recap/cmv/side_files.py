@@ -35,22 +35,24 @@ class Beside(NamedTuple):
     path: Path
 
 
-def files_beside(path: Path, facts: Facts) -> list[Beside]:
-    """Return the files beside a Claude Code log, in order of their names; links are not followed."""
+def files_beside(path: Path, facts: Facts) -> tuple[list[Beside], list[str]]:
+    """Return the files beside a Claude Code log, and the names of what is there and is left out.
+
+    Both in order of their names. Left out are links, which are not followed, what is no file, names
+    that no terminal shows, and what lies too deep.
+    """
     if facts.format != CLAUDE_CODE:
-        return []
-    found = [
-        Beside(name, path.parent / path.stem / name)
-        for folder in SIDE_FOLDERS
-        for name in _below(path.parent / path.stem / folder, folder, DEPTH)
-    ]
+        return [], []
+    own = path.parent / path.stem
+    below = [each for name in SIDE_FOLDERS for each in _below(own / name, name, DEPTH)]
+    found = [Beside(name, own / name) for name, is_kept in below if is_kept]
     for agent in facts.agents:
         beside = path.parent / f"agent-{agent}.jsonl"
         if beside != path and _is_regular(beside):
             found.append(Beside(f"{AGENTS}/{beside.name}", beside))
     if len(found) > MOST:
         raise InputError(f"{shown_path(path)}: has more than {MOST:,} files beside it")
-    return sorted(found)
+    return sorted(found), sorted(name for name, is_kept in below if not is_kept)
 
 
 def missing(facts: Facts, beside: list[Beside]) -> tuple[str, ...]:
@@ -71,16 +73,25 @@ def read_pieces(path: Path) -> Iterator[bytes]:
             yield piece
 
 
-def _below(folder: Path, name: str, depth: int) -> Iterator[str]:
-    """Yield the names of the regular files below a folder."""
+def _below(folder: Path, name: str, depth: int) -> Iterator[tuple[str, bool]]:
+    """Yield the names of what is below a folder, and whether each is a file to keep."""
     if folder.is_symlink() or not depth:
+        yield name, False
         return
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                yield from _below(folder / entry.name, f"{name}/{entry.name}", depth - 1)
-            elif entry.is_file(follow_symlinks=False) and entry.name.isprintable():
-                yield f"{name}/{entry.name}"
+    try:
+        with os.scandir(folder) as listed:
+            entries = list(listed)
+    except FileNotFoundError:
+        return
+    except OSError:  # a folder that cannot be read, or is none
+        yield name, False
+        return
+    for entry in entries:
+        inner = f"{name}/{entry.name}"
+        if entry.is_dir(follow_symlinks=False):
+            yield from _below(folder / entry.name, inner, depth - 1)
+        else:
+            yield inner, entry.is_file(follow_symlinks=False) and is_safe(inner)
 
 
 def _is_regular(path: Path) -> bool:

@@ -35,12 +35,14 @@ class Seen:
         facts: What they say.
         beside: The files beside it.
         missing: Files it names that are gone.
+        left_out: What is beside it and is not kept: links, what is no file, names nobody can read.
     """
 
     live: Live
     facts: Facts
     beside: tuple[Beside, ...]
     missing: tuple[str, ...]
+    left_out: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +77,9 @@ def look(path: Path, *, now: float | None = None) -> Seen:
     """
     live = open_live(path, time.time() if now is None else now)
     facts = facts_of(live.source, path)
-    beside = files_beside(path, facts)
-    return Seen(live, facts, tuple(beside), missing(facts, beside))
+    beside, left_out = files_beside(path, facts)
+    gone = tuple(name for name in missing(facts, beside) if name not in left_out)
+    return Seen(live, facts, tuple(beside), gone, tuple(left_out))
 
 
 def take(store: Store, seen: Seen, labels: Labels) -> SnapshotRow:
