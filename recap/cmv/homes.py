@@ -65,12 +65,13 @@ def real_folder(folder: str | os.PathLike[str]) -> str:
 
 
 def resume_words(format: str, session: str, path: Path) -> tuple[str, ...]:
-    """Return the command by which an agent goes on with a session; nothing for one not known."""
+    """Return the command by which an agent goes on with a session; nothing where none would find it."""
     if format == CLAUDE_CODE:
-        is_placed = path.parent.parent.name == "projects"
+        is_placed = path.parent.parent.name == "projects" and path.stem == session
         return ("claude", "--resume", session if is_placed else str(path))
     if format == CODEX:
-        return ("codex", "resume", session)
+        is_placed = "sessions" in path.parts and path.stem.endswith(session)
+        return ("codex", "resume", session) if is_placed else ()
     if format == OPENCODE:
         return ("opencode", "import", str(path))
     return ()
