@@ -54,11 +54,14 @@ def test_a_device_is_refused(name: str) -> None:
         read_file(Path(name))
 
 
-def test_a_folder_a_socket_and_nothing_are_refused(tmp_path: Path) -> None:
+def test_a_folder_a_socket_and_nothing_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match="is a folder, not a file"):
         read_file(tmp_path)
     with socket.socket(socket.AF_UNIX) as server:
-        server.bind(str(tmp_path / "socket"))
+        server.bind("socket")  # the whole path may be too long for an address
         with pytest.raises(InputError, match="No such device"):
             read_file(tmp_path / "socket")
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
