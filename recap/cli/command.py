@@ -6,9 +6,14 @@ from typing import Any
 
 import click
 
+from recap.errors import UsageError
+
+PLACES = ("FILE", "DIR", "OUT", "GRAPH")
+"""What options are called in help that take a file or a folder."""
+
 
 class Command(click.Command):
-    """A command with an example in its help.
+    """A command with an example in its help; options that take a file or a folder refuse an empty name.
 
     Args of the constructor: ``example``, the command lines to show, and those of ``click.Command``.
     """
@@ -20,6 +25,18 @@ class Command(click.Command):
         super().__init__(*args, **kwargs)
         self.example = example
         self.params.append(click.Option(["--debug"], is_flag=True, expose_value=False, hidden=True))
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments. ``-o "$OUT"`` of a variable that is not set is a mistake, not a wish."""
+        rest = super().parse_args(ctx, args)
+        for param in self.params:
+            value = ctx.params.get(param.name or "")
+            given = value if isinstance(value, tuple) else (value,)
+            if param.metavar in PLACES and any(isinstance(v, str) and not v.strip() for v in given):
+                raise UsageError(
+                    f"{param.opts[-1]} names nothing: give it a value, or leave it out"
+                )
+        return rest
 
 
 class CommandGroup(Command, click.Group):
