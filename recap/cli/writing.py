@@ -27,7 +27,7 @@ def refuse_inputs(out: Path, inputs: dict[str, Path | None]) -> None:
         if _is_same(out, path):
             raise UsageError(
                 f"{shown_path(out)} is {what} itself, and Recap never changes a file it reads; "
-                "name another file with -o"
+                "name another file"
             )
 
 
