@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from recap.cmv.branch import Wish
 from recap.cmv.fork import fork
+from recap.cmv.names import new_id
 from recap.cmv.options import TrimOptions
-from recap.cmv.snapshot import Labels, look
+from recap.cmv.snapshot import Labels, look, take
 from recap.errors import UsageError
+from recap.store import History, Store
 from tests.cmv.worlds import dumped, tool_steps
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from recap.cmv.live import Window
+    from recap.store import SnapshotRow
     from tests.cmv.worlds import World
 
 DATA = dumped(tool_steps(["a" * 2000]))
@@ -56,6 +61,36 @@ def test_a_name_that_was_asked_for_is_refused_when_it_is_taken_meanwhile(world: 
     seen = replace(seen, live=replace(seen.live, source=racing))  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="'one' is taken"):
         fork(world.store, seen, Labels(name="one"), Wish(), world.homes)
+
+
+class Raced(History):
+    """A history in which others take the first names that are found free, before they are used."""
+
+    rivals = 3
+
+    def add_snapshot(self, row: SnapshotRow, **given: Any) -> SnapshotRow:
+        if Raced.rivals:
+            Raced.rivals -= 1
+            super().add_snapshot(replace(row, id=new_id()))
+        return super().add_snapshot(row, **given)
+
+
+class RacedStore(Store):
+    @property
+    def history(self) -> History:
+        return Raced(self._database, self._clock)
+
+
+def test_a_name_that_is_taken_at_the_last_moment_gets_the_next_number(
+    world: World, tmp_path: Path
+) -> None:
+    seen = look(world.session(DATA))
+    with RacedStore.open(tmp_path / "raced") as store:
+        row = take(store, seen, Labels(name="now", is_numbered=True))
+        assert row.name == "now_4"
+        assert len(store.history.snapshots()) == 4
+        with pytest.raises(UsageError, match="'now' is taken"):
+            take(store, seen, Labels(name="now"))
 
 
 def test_there_are_names_for_more_than_a_thousand(world: World) -> None:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
+
+from recap.store import Store
+from recap.store.failures import is_passing, translated
+from recap.store.verify import verify
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,10 +43,20 @@ def test_a_full_disk_is_no_damage(tmp_path: Path) -> None:
     assert said["used"] == "None"
 
 
-def test_a_file_that_its_owner_cannot_read_is_told_as_that(tmp_path: Path) -> None:
-    from recap.store import Store
-    from recap.store.verify import verify
+def test_an_error_of_a_disk_that_has_room_is_no_lack_of_it(tmp_path: Path) -> None:
+    """A broken disk says the same as a full one; only the room tells them apart."""
+    broken = sqlite3.OperationalError("disk I/O error")
+    broken.sqlite_errorcode = sqlite3.SQLITE_IOERR
+    for path in (tmp_path / "recap.db", tmp_path / "gone" / "recap.db"):
+        assert not is_passing(broken, path)
+        assert "failed (disk I/O error)" in str(translated(broken, path))
+    full = sqlite3.OperationalError("database or disk is full")
+    full.sqlite_errorcode = sqlite3.SQLITE_FULL
+    assert is_passing(full, tmp_path / "recap.db")
+    assert NO_SPACE in str(translated(full, tmp_path / "recap.db"))
 
+
+def test_a_file_that_its_owner_cannot_read_is_told_as_that(tmp_path: Path) -> None:
     Store.open(tmp_path / "s").close()
     (tmp_path / "s" / "secret").chmod(0)
     faults = verify(tmp_path / "s")
