@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import sqlite3
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
 from recap.errors import StoreError
 from recap.store.failures import REPAIR
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Sequence
 
 APPLICATION_ID = 0x52454350
@@ -133,3 +134,17 @@ def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration] = MI
         row = (number, migration.checksum, time.time())
         connection.execute("INSERT INTO migrations VALUES (?, ?, ?)", row)
     return len(todo)
+
+
+def damaged_definitions(
+    connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS
+) -> tuple[str, ...]:
+    """Return the tables and indices that are not as the migrations made them that a database has had."""
+    with closing(sqlite3.connect(":memory:")) as made:
+        migrate(made, migrations[: len(applied(connection))])
+        missing = _definitions(made) - _definitions(connection)
+    return tuple(sorted(name for name, _ in missing))
+
+
+def _definitions(connection: sqlite3.Connection) -> set[tuple[str, str]]:
+    return set(connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))

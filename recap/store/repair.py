@@ -233,7 +233,8 @@ class _Rebuilding:
     def _fill(self, table: Table) -> None:
         named: set[tuple[Any, ...]] = set()
         self._named[table.name] = named
-        salvage = None if self._damaged is None else salvaging(self._damaged, table)
+        ours = columns_of(self._new, table)
+        salvage = None if self._damaged is None else salvaging(self._damaged, table, ours)
         if salvage is not None:
             for row in salvage.rows():
                 self._kept[table.name] += self._insert(table, salvage.columns, row)
@@ -241,7 +242,7 @@ class _Rebuilding:
         knows_all = salvage is not None and salvage.knows_all
         if not knows_all:
             self._unknown.append(table.name)
-        for saved in filter(None, (salvaging(copy, table) for copy in self._copies)):
+        for saved in filter(None, (salvaging(copy, table, ours) for copy in self._copies)):
             for row in saved.rows():
                 # what the damaged database does not name, though it names all, was deleted since
                 if not knows_all or saved.columns.key_of(table, row) in named:

@@ -8,6 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from recap.store.database import connect
+from recap.store.migrations import damaged_definitions
 from recap.store.tables import columns_of, is_proved, read_any_text
 
 if TYPE_CHECKING:
@@ -97,21 +98,30 @@ class Salvage:
             self._is_unproved = True
 
 
-def salvaging(connection: sqlite3.Connection, table: Table) -> Salvage | None:
-    """Return what can read a table; None when the database does not know it."""
+def salvaging(connection: sqlite3.Connection, table: Table, ours: Columns) -> Salvage | None:
+    """Return what can read a table; None when the database does not know it, or tells it wrong.
+
+    Args:
+        connection: A database of this release or an older one.
+        table: Which.
+        ours: The columns that it has in this release. One that the database has beside them comes
+            of a damaged definition.
+    """
     try:
         columns = columns_of(connection, table)
     except sqlite3.Error:
         return None
-    return Salvage(connection, table, columns) if columns.names else None
+    if not columns.names or not columns.are_part_of(ours):
+        return None
+    return Salvage(connection, table, columns)
 
 
 def open_damaged(path: Path, template: Path) -> sqlite3.Connection | None:
     """Return a connection to a copy of a damaged database; None when nothing of it can be read.
 
-    The copy is changed: a first page that is broken is replaced by that of an empty database, whose
-    tables begin at the same pages because the same migrations made them. The proofs of the rows
-    decide whether that was right.
+    The copy is changed: a first page that is broken, or tells a table wrong, is replaced by that of
+    an empty database, whose tables begin at the same pages because the same migrations made them.
+    The proofs of the rows decide whether that was right.
 
     Args:
         path: The copy.
@@ -120,7 +130,9 @@ def open_damaged(path: Path, template: Path) -> sqlite3.Connection | None:
     if not path.exists() or not path.stat().st_size:
         return None
     if (connection := _connected(path)) is not None:
-        return connection
+        if _tells_tables_right(connection):
+            return connection
+        connection.close()
     data = template.read_bytes()[:_PAGE_BYTES]
     with path.open("r+b") as file:
         size = -(-path.stat().st_size // _PAGE_BYTES)
@@ -129,6 +141,13 @@ def open_damaged(path: Path, template: Path) -> sqlite3.Connection | None:
         header[_COUNT_AT] = size.to_bytes(4, "big")
         file.write(header)
     return _connected(path)
+
+
+def _tells_tables_right(connection: sqlite3.Connection) -> bool:
+    try:
+        return not damaged_definitions(connection)
+    except sqlite3.Error:
+        return False
 
 
 def _connected(path: Path) -> sqlite3.Connection | None:

@@ -44,6 +44,10 @@ class Columns(NamedTuple):
         """Return what names a row."""
         return tuple(row[self.names.index(name)] for name in table.key)
 
+    def are_part_of(self, others: Columns) -> bool:
+        """Return True when the others have each of these, of the same type."""
+        return set(zip(*self, strict=True)) <= set(zip(*others, strict=True))
+
 
 def read_any_text(connection: sqlite3.Connection) -> None:
     """Let a connection read texts that are damaged: what proves a row then tells."""

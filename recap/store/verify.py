@@ -23,7 +23,13 @@ from recap.store.files import (
     secret_id,
     store_folder,
 )
-from recap.store.migrations import APPLICATION_ID, applied, is_newer, pending
+from recap.store.migrations import (
+    APPLICATION_ID,
+    applied,
+    damaged_definitions,
+    is_newer,
+    pending,
+)
 from recap.store.opening import is_cut
 from recap.store.tables import TABLES, columns_of, is_proved, read_any_text
 
@@ -166,6 +172,8 @@ def _wrong_with_copy(connection: sqlite3.Connection, path: Path) -> Iterator[str
     for (text,) in connection.execute("PRAGMA integrity_check(1)").fetchall():
         if text != "ok":
             yield text.replace("\n", "; ")
+    if names := damaged_definitions(connection):
+        yield f"the definition of {', '.join(names)} is damaged"
     known = [table for table in TABLES if columns_of(connection, table).names]
     if not known:
         yield "it holds no table of a store"
@@ -201,6 +209,8 @@ def _schema_fault(connection: sqlite3.Connection) -> Fault | None:
         return Fault("pages", str(err), REPAIR)
     if not rows:
         return Fault("pages", "the list of migrations is gone", REPAIR)
+    if names := damaged_definitions(connection):
+        return Fault("pages", f"the definition of {', '.join(names)} is damaged", REPAIR)
     if todo:
         return Fault(
             "schema", f"{counted(len(todo), 'migration')} to be applied", "open the store once"
