@@ -116,6 +116,44 @@ def costs(results: Results, half: Half, retention: str) -> str:
     return _table(head, rows)
 
 
+def same_room(results: Results, retention: str, room: str) -> str:
+    """Return the default beside methods whose budget is all that its support edges may use.
+
+    Args:
+        results: Of both retentions.
+        retention: What the default is given.
+        room: (1 + delta) times as much, which the others are given.
+    """
+    default = Settings().policy
+    rows = [
+        [_name(name), half, percent(kept), f"{cell.tokens:,.0f}", *_levels(cell)]
+        for half in _halves(results)
+        for name, kept in (
+            (default, retention),
+            (results.reference, room),
+            (f"{default}{WITHOUT_EDGES}", room),
+        )
+        if (cell := results.cell(half, kept, name))
+    ]
+    return _table(["method", "half", "budget", "tokens", *HEADLINE_MEASURES], rows)
+
+
+def edit_caps(path: Path) -> str:
+    """Return what is kept by the size up to which an edit is protected; of rows as the bench writes them."""
+    table = []
+    for row in json.loads(path.read_text(encoding="utf-8"))["rows"]:
+        cap = "none" if row["edit_cap"] is None else f"{row['edit_cap']:,}"
+        told = [cap, share(row["protected"]), share(row["over"])]
+        for method in (Settings().policy, "recency"):
+            kept = row[method]
+            told += [f"{kept['tokens']:,}", *(decimal(kept[name]) for name in HEADLINE_MEASURES)]
+        table.append(told)
+    head = ["`edit_cap`", "protected, of B", "more than B"]
+    for method in (Settings().policy, "recency"):
+        head += [f"`{method}`: tokens", *HEADLINE_MEASURES]
+    return _table(head, table)
+
+
 def papers(results: Results) -> str:
     """Return ours beside ReCAP's own figures, which are of other sessions and another model."""
     retention = shown_retention(results.retentions)
@@ -259,6 +297,11 @@ def _scores(cell: Cell | None, measures: Iterable[str]) -> list[str]:
                 closed(score.headroom),
             ]
     return found
+
+
+def _levels(cell: Cell) -> list[str]:
+    scores = (cell.scores.get(measure) for measure in HEADLINE_MEASURES)
+    return [decimal(score.level.mean) if score else NOTHING for score in scores]
 
 
 def _model_costs(cell: Cell) -> list[str]:

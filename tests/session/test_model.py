@@ -54,9 +54,7 @@ def test_a_model_that_is_installed_meanwhile_is_found(tmp_path: Path) -> None:
 
 def test_a_folder_without_a_model_is_refused_with_what_to_do(tmp_path: Path) -> None:
     settings = Settings(observer="proxy", proxy_model=str(tmp_path))
-    with pytest.raises(
-        (UsageError, NotInstalledError), match=r"recap proxy install|pip install"
-    ):
+    with pytest.raises((UsageError, NotInstalledError), match=r"recap proxy install|pip install"):
         Session(settings=settings).observe(conversation(2))
 
 

@@ -13,7 +13,7 @@ from recap.study.catalogue import methods_of
 from recap.study.evaluate import ORACLES
 from recap.study.runs import Plan, Study, run
 from recap.study.summary import results_of
-from recap.study.words import difference
+from recap.study.words import difference, percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,6 +61,36 @@ def test_every_retention_has_a_column(results: Results) -> None:
     head, *found = rows(markdown.budgets(results, "dev", "line_exec"))
     assert head == ["method", "10 %", "30 %"]
     assert "`recency`" not in [row[0] for row in found]
+
+
+def test_the_default_stands_beside_what_others_keep_of_all_its_room(results: Results) -> None:
+    head, *found = rows(markdown.same_room(results, "0.1", "0.3"))
+    assert head == ["method", "half", "budget", "tokens", "id_exec", "line_exec"]
+    assert [row[0].strip("`") for row in found[:3]] == [
+        "coverage",
+        "recency",
+        "coverage:expansion=0",
+    ]
+    assert [row[1] for row in found] == ["test"] * 3 + ["dev"] * 3
+    for row, kept in zip(found, ["0.1", "0.3", "0.3"] * 2, strict=True):
+        cell = results.cell(row[1], kept, row[0].strip("`"))  # type: ignore[arg-type]
+        assert cell is not None
+        assert row[2:5] == [
+            percent(kept),
+            f"{cell.tokens:,.0f}",
+            f"{cell.scores['id_exec'].level.mean:.3f}",
+        ]
+
+
+def test_caps_of_edits_are_told_in_the_order_they_were_tried(tmp_path: Path) -> None:
+    kept = {"id_exec": 0.5, "line_exec": 0.25, "tokens": 1234}
+    row = {"edit_cap": 2000, "protected": 0.27, "over": 0.15, "coverage": kept, "recency": kept}
+    path = tmp_path / "caps.json"
+    path.write_text(json.dumps({"rows": [row, row | {"edit_cap": None}]}))
+    head, *found = rows(markdown.edit_caps(path))
+    assert head[3::3] == ["`coverage`: tokens", "`recency`: tokens"]
+    assert found[0] == ["2,000", "27 %", "15 %"] + ["1,234", "0.500", "0.250"] * 2
+    assert found[1][0] == "none"
 
 
 def test_costs_and_the_papers_figures_stand_apart(results: Results) -> None:
