@@ -28,6 +28,7 @@ from recap.cli.output import (
     note,
     number,
     percent,
+    remark,
     say,
     say_bytes,
     say_json,
@@ -97,6 +98,9 @@ def command(
     else:
         say_bytes(data)
         note(headline(compaction.report, seconds))
+        if step := _step_to_observe(compaction.known):
+            unseen = counted(compaction.known.turns_not_observed, "turn")
+            remark(f"the graph has not seen {unseen} of the history; {step}")
     if compaction.report.over_limit:
         complain(
             f"the result is {standing(compaction.report)}: what exceeds the limits is protected or "
@@ -179,10 +183,16 @@ def unseen_lines(known: Known) -> list[Element]:
     if not unseen:
         return []
     text = f"  not seen    {counted(unseen, 'turn')} of the history by the graph"
-    if known.graph.turns < known.closed_turns:
-        step = f"`recap observe SESSION --observer {known.graph.observer}` brings it up to date"
+    if step := _step_to_observe(known):
         return [Line(f"{text}; {step}", "bad")]
     return [f"{text}; it is observed once a later message of yours has closed it"]
+
+
+def _step_to_observe(known: Known) -> str:
+    """Return the next step where the graph lags behind the turns that are closed, else ""."""
+    if not known.turns_not_observed or known.graph.turns >= known.closed_turns:
+        return ""
+    return f"`recap observe SESSION --observer {known.graph.observer}` brings it up to date"
 
 
 def written(target: Path | None, dry_run: bool) -> str:

@@ -34,12 +34,22 @@ def command(grace: str, dry_run: bool, state: State, as_json: bool) -> None:
     with opened_store(state) as store, working("collecting"):
         settled = [] if dry_run else settle_first(store)
         gone = collect(store, grace_seconds=seconds, dry_run=dry_run)
+        unneeded = collect(store, grace_seconds=0, dry_run=True)
+    waiting = unneeded.objects - gone.objects * dry_run
     if as_json:
-        said = {"removed": not dry_run, "objects": gone.objects, "bytes": gone.size}
+        said = {
+            "removed": not dry_run,
+            "objects": gone.objects,
+            "bytes": gone.size,
+            "waiting": waiting,
+        }
         say_json(SCHEMA, {**said, "grace_seconds": seconds, "settled": settled})
     else:
         verb = "would remove" if dry_run else "removed"
         say(f"{verb} {counted(gone.objects, 'object')}, {byte_size(gone.size)}")
+        if waiting:
+            what = f"{counted(waiting, 'object')} that no snapshot needs"
+            say(f"{what} came less than {grace.strip()} ago: --grace 0 removes them as well")
 
 
 def seconds_of(text: str) -> float:

@@ -308,8 +308,8 @@ def told(results: Results) -> list[Element]:
         lines += [
             "",
             Line(
-                f"{HALF_NAMES[half]}, retention {retention}: {given.transitions} transitions of "
-                f"{given.sessions} sessions",
+                f"{HALF_NAMES[half]}, retention {retention}: {counted(given.transitions, 'transition')} of "
+                f"{counted(given.sessions, 'session')}",
                 "strong",
             ),
             f"protected blocks take {share(given.protected)} of the budget (median), and more than "

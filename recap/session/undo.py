@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from recap.blocks.segment import segment
-from recap.errors import UsageError
+from recap.errors import UsageError, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +44,8 @@ def one_of(served: Sequence[Served], ref: str) -> Served:
         place = int(ref[1:7])
         if 1 <= place <= len(served):
             return served[place - 1]
-        raise UsageError(f"{len(served)} selections are kept of this session; {ref:.20} is none")
+        kept = counted(len(served), "selection")
+        raise UsageError(f"the store keeps {kept} of this session; {ref:.20} is none")
     found = [each for each in served if ref and each.ref.startswith(ref.lower())]
     if len(found) == 1:
         return found[0]

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from recap.config import Settings
+from recap.errors import counted
 from recap.study.words import (
     HALF_NAMES,
     NOTHING,
@@ -207,7 +208,8 @@ def judged(path: Path, references: Sequence[str] = ("recency", "none")) -> str:
             told.append(difference(estimate(values, of, draws)))
         table.append(told)
     head = ["method", "n", "nats a token", *(f"to `{name}`, 95 %" for name in references)]
-    return f"{len(session)} transitions of {len(sessions)} sessions:\n\n{_table(head, table)}"
+    heading = f"{counted(len(session), 'transition')} of {counted(len(sessions), 'session')}"
+    return f"{heading}:\n\n{_table(head, table)}"
 
 
 def first_tokens(path: Path) -> str:
@@ -262,7 +264,7 @@ def provenance(results: Results) -> str:
     out = ", ".join(f"{count} {what}" for what, count in left.items() if count)
     before = f"; requests left out: {corpus.compacted} before a later compaction"
     return (
-        f"{sum(corpus.sessions.values())} transitions of {len(corpus.sessions)} sessions (files left "
+        f"{counted(sum(corpus.sessions.values()), 'transition')} of {counted(len(corpus.sessions), 'session')} (files left "
         f"out: {out or 'none'}{before if corpus.compacted else ''}), observer `{results.observer}`, "
         f"Recap {where.get('recap', '?')}, Python {where.get('python', '?')}, numpy "
         f"{where.get('numpy', '?')}; {results.timings.seconds:.0f} s with {results.timings.jobs} "
@@ -281,7 +283,7 @@ def _given(results: Results, half: Half, retention: str) -> Given:
 
 def _count(given: Given) -> str:
     name = HALF_NAMES[given.half]
-    return f"{name}: {given.transitions} transitions of {given.sessions} sessions"
+    return f"{name}: {counted(given.transitions, 'transition')} of {counted(given.sessions, 'session')}"
 
 
 def _scores(cell: Cell | None, measures: Iterable[str]) -> list[str]:

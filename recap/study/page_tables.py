@@ -6,6 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from recap.config import Settings
+from recap.errors import counted
 from recap.study.style import LOOKS
 from recap.study.words import (
     HALF_NAMES,
@@ -58,8 +59,8 @@ def numbers(results: Results, half: Half, retention: str) -> str:
     """Return the tables of a half: two measures each, with medians, differences and headroom."""
     given = next(g for g in results.given if (g.half, g.retention) == (half, retention))
     title = (
-        f"<h3>{HALF_NAMES[half].capitalize()}, {percent(retention)} kept: {given.transitions} "
-        f"transitions of {given.sessions} sessions</h3>"
+        f"<h3>{HALF_NAMES[half].capitalize()}, {percent(retention)} kept: "
+        f"{counted(given.transitions, 'transition')} of {counted(given.sessions, 'session')}</h3>"
     )
     measures = results.measures()
     pairs = [measures[at : at + 2] for at in range(0, len(measures), 2)]

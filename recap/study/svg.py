@@ -11,6 +11,7 @@ from html import escape
 from math import ceil, floor, hypot, log, log10
 from typing import TYPE_CHECKING
 
+from recap.errors import counted
 from recap.study.words import decimal, difference, interval, signed
 
 if TYPE_CHECKING:
@@ -249,7 +250,7 @@ def _said(name: str, where: str, estimate: Estimate) -> str:
 def _mark(mark: Mark, name: str, across: Axis, at: float) -> str:
     estimate = mark.estimate
     x = across(estimate.mean)
-    title = f"{name}, {mark.half}: {difference(estimate)}, {estimate.n} transitions of {estimate.sessions} sessions"
+    title = f"{name}, {mark.half}: {difference(estimate)}, {counted(estimate.n, 'transition')} of {counted(estimate.sessions, 'session')}"
     whisker = ""
     if estimate.low is not None and estimate.high is not None:
         low, high = across(estimate.low), across(estimate.high)

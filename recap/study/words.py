@@ -5,6 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from recap.errors import counted
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -94,7 +96,7 @@ def corpus_line(results: Results) -> str:
         "requests before a later compaction": corpus.compacted,
     }
     told = ", ".join(f"{count} {what}" for what, count in left.items() if count)
-    return f"{transitions} transitions of {len(corpus.sessions)} sessions" + (
+    return f"{counted(transitions, 'transition')} of {counted(len(corpus.sessions), 'session')}" + (
         f"; left out: {told}" if told else ""
     )
 

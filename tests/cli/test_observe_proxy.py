@@ -80,6 +80,10 @@ def test_compact_and_explain_name_the_next_step(cli: Cli, tmp_path: Path) -> Non
         result = kept(cli, command[0], path, *PROXY, "--request", "next", *command[1:])
         assert result.status == 0
         assert f"{TURNS} turns of the history by the graph; {step}" in result.out
+    piped = kept(cli, "compact", path, *PROXY, "--request", "next")
+    assert piped.status == 0
+    assert piped.err == f"recap: the graph has not seen {TURNS} turns of the history; {step}\n"
+    assert kept(cli, "compact", path, "--request", "next").err == ""
     report = kept(cli, "compact", path, *PROXY, "--request", "next", "--json").json()
     assert report["notes"]["turns-not-observed"] == TURNS
     assert "not seen" not in kept(cli, "compact", path, "--request", "next", "--dry-run").out

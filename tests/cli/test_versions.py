@@ -266,9 +266,15 @@ def test_delete_asks_and_gc_takes_the_bytes(versions: Any, session: Path) -> Non
     assert "1 branch and 0 snapshots came of it; they stay" in result.err
     assert versions("delete", "one", "--dry-run", "--json").json()["deleted"] is False
     assert versions("delete", "one", "-f", "--json").json()["deleted"] is True
-    assert versions("gc", "--json").json()["objects"] == 0
-    assert versions("gc", "--grace", "0", "--dry-run").out.startswith("would remove ")
-    assert versions("gc", "--grace", "0", "--json").json()["objects"] > 0
+    kept = versions("gc", "--json").json()
+    assert kept["objects"] == 0
+    told = versions("gc", "--grace", "7d").out
+    assert f"{kept['waiting']} objects that no snapshot needs came less than 7d ago" in told
+    dry = versions("gc", "--grace", "0", "--dry-run")
+    assert dry.out.startswith(f"would remove {kept['waiting']} objects")
+    assert "--grace 0 removes" not in dry.out
+    removed = versions("gc", "--grace", "0", "--json").json()
+    assert (removed["objects"], removed["waiting"]) == (kept["waiting"], 0)
     assert versions("verify").status == 0
     assert session.read_bytes() == SESSION
 
