@@ -16,7 +16,7 @@ from typing import Any
 
 from bench.measured import where
 from recap.config import Settings
-from recap.study.files import session_files
+from recap.study.files import listed
 from recap.study.runs import Plan, run
 from recap.study.summary import results_of
 
@@ -45,8 +45,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     args = parser.parse_args()
-    corpus = Path(os.environ["RECAP_CORPUS"])
-    files = {str(path.relative_to(corpus)): path for path in session_files(corpus)}
+    files = listed([Path(os.environ["RECAP_CORPUS"])]).files
     rows = []
     for cap in CAPS:
         rows.append(measured(cap, files, args.jobs))

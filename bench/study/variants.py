@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.measured import where
 from recap.config import Settings
-from recap.study.files import session_files
+from recap.study.files import listed
 from recap.study.runs import Plan, run
 from recap.study.summary import results_of
 
@@ -113,8 +113,7 @@ def main() -> None:
     settings = Settings(observer="proxy", replay_tokens=1024) if is_proxy else Settings()
     names = PROXY if is_proxy else TESTED if args.half == "test" else tuple(VARIANTS)
     plan = Plan(("recency", *names), ("0.1",), settings, args.half)
-    corpus = Path(os.environ["RECAP_CORPUS"])
-    files = {str(path.relative_to(corpus)): path for path in session_files(corpus)}
+    files = listed([Path(os.environ["RECAP_CORPUS"])]).files
     study = run(files, plan, args.jobs, lambda *_: None)
     cells = {cell.method: cell for cell in results_of(study, {}).cells}
     rows = [

@@ -8,7 +8,7 @@ import click
 
 from recap.errors import UsageError
 
-PLACES = ("FILE", "DIR", "OUT", "GRAPH")
+PLACES = ("FILE", "[FILE]", "DIR", "OUT", "GRAPH", "MODEL")
 """What options are called in help that take a file or a folder."""
 
 

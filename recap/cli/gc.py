@@ -33,9 +33,9 @@ def command(grace: str, dry_run: bool, state: State, as_json: bool) -> None:
     seconds = seconds_of(grace)
     with opened_store(state) as store, working("collecting"):
         settled = [] if dry_run else settle_first(store)
-        gone = collect(store, grace_seconds=seconds, dry_run=dry_run)
         unneeded = collect(store, grace_seconds=0, dry_run=True)
-    waiting = unneeded.objects - gone.objects * dry_run
+        gone = collect(store, grace_seconds=seconds, dry_run=dry_run)
+    waiting = unneeded.objects - gone.objects
     if as_json:
         said = {
             "removed": not dry_run,

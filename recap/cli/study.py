@@ -6,7 +6,7 @@ import os
 import platform
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -47,13 +47,6 @@ OWN_OPTIONS = {"retention": "--retention", "policy": "--policies"}
 
 QUALITY = ("id_exec", "line_exec")
 """Measures with a difference and a headroom in the table; the others stand with their means."""
-
-
-def _named(_: click.Context, option: click.Parameter, value: Any) -> Any:
-    """Return what an option names; UsageError where it names nothing."""
-    if "" in (value if isinstance(value, tuple) else (value,)):
-        raise UsageError(f"{option.opts[0]} names nothing: give it a value, or leave it out")
-    return value
 
 
 @click.group("study", cls=CommandGroup, example="recap study reuse --sessions ~/.claude/projects")
@@ -99,7 +92,7 @@ def methods_command(as_json: bool) -> None:
     "recap study reuse --sessions logs --policies coverage,paper --half all --json study.json",
 )
 @click.option(
-    "--sessions", "places", metavar="DIR", multiple=True, required=True, callback=_named,
+    "--sessions", "places", metavar="DIR", multiple=True, required=True,
     help="Folder of sessions, or a session; repeatable.",
 )  # fmt: skip
 @click.option("--policies", metavar="A,B", help="Methods to run; all recipes if absent.")
@@ -110,27 +103,13 @@ def methods_command(as_json: bool) -> None:
 )  # fmt: skip
 @click.option("--jobs", type=click.IntRange(1, MOST_JOBS), help="Processes; one a core if absent.")
 @click.option(
-    "--json", "json_file", metavar="[FILE]", is_flag=False, flag_value=STDOUT, callback=_named,
+    "--json", "json_file", metavar="[FILE]", is_flag=False, flag_value=STDOUT,
     help="Print JSON instead, or write it to a file.",
 )  # fmt: skip
-@click.option(
-    "--html", "html_file", metavar="FILE", callback=_named, help="Write a page with plots."
-)
-@click.option(
-    "--rows", "rows_file", metavar="FILE", callback=_named, help="Write every row, as JSON Lines."
-)
-@click.option(
-    "--judge",
-    metavar="MODEL",
-    callback=_named,
-    help="Folder of a causal model that judges contexts.",
-)
-@click.option(
-    "--judge-cache",
-    metavar="DIR",
-    callback=_named,
-    help="Folder of its verdicts, to go on with a run.",
-)
+@click.option("--html", "html_file", metavar="FILE", help="Write a page with plots.")
+@click.option("--rows", "rows_file", metavar="FILE", help="Write every row, as JSON Lines.")
+@click.option("--judge", metavar="MODEL", help="Folder of a causal model that judges contexts.")
+@click.option("--judge-cache", metavar="DIR", help="Folder of its verdicts, to go on with a run.")
 @settings_options
 def reuse_command(
     places: tuple[str, ...],
@@ -296,7 +275,14 @@ def _demand_folder(option: str, target: Path) -> None:
 
 def told(results: Results) -> list[Element]:
     """Return the tables: for each half the quality, then the costs, at one retention."""
-    from recap.study.words import HALF_NAMES, corpus_line, share, shown_retention, unread_line
+    from recap.study.words import (
+        HALF_NAMES,
+        corpus_line,
+        extent,
+        share,
+        shown_retention,
+        unread_line,
+    )
 
     retention = shown_retention(results.retentions)
     lines: list[Element] = [corpus_line(results)]
@@ -308,8 +294,8 @@ def told(results: Results) -> list[Element]:
         lines += [
             "",
             Line(
-                f"{HALF_NAMES[half]}, retention {retention}: {counted(given.transitions, 'transition')} of "
-                f"{counted(given.sessions, 'session')}",
+                f"{HALF_NAMES[half]}, retention {retention}: "
+                f"{extent(given.transitions, given.sessions)}",
                 "strong",
             ),
             f"protected blocks take {share(given.protected)} of the budget (median), and more than "

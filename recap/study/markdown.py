@@ -6,13 +6,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from recap.config import Settings
-from recap.errors import counted
 from recap.study.words import (
     HALF_NAMES,
     NOTHING,
     closed,
     decimal,
     difference,
+    extent,
     interval,
     percent,
     share,
@@ -141,16 +141,17 @@ def same_room(results: Results, retention: str, room: str) -> str:
 
 def edit_caps(path: Path) -> str:
     """Return what is kept by the size up to which an edit is protected; of rows as the bench writes them."""
+    methods = (Settings().policy, "recency")
     table = []
     for row in json.loads(path.read_text(encoding="utf-8"))["rows"]:
         cap = "none" if row["edit_cap"] is None else f"{row['edit_cap']:,}"
         told = [cap, share(row["protected"]), share(row["over"])]
-        for method in (Settings().policy, "recency"):
+        for method in methods:
             kept = row[method]
             told += [f"{kept['tokens']:,}", *(decimal(kept[name]) for name in HEADLINE_MEASURES)]
         table.append(told)
     head = ["`edit_cap`", "protected, of B", "more than B"]
-    for method in (Settings().policy, "recency"):
+    for method in methods:
         head += [f"`{method}`: tokens", *HEADLINE_MEASURES]
     return _table(head, table)
 
@@ -208,8 +209,7 @@ def judged(path: Path, references: Sequence[str] = ("recency", "none")) -> str:
             told.append(difference(estimate(values, of, draws)))
         table.append(told)
     head = ["method", "n", "nats a token", *(f"to `{name}`, 95 %" for name in references)]
-    heading = f"{counted(len(session), 'transition')} of {counted(len(sessions), 'session')}"
-    return f"{heading}:\n\n{_table(head, table)}"
+    return f"{extent(len(session), len(sessions))}:\n\n{_table(head, table)}"
 
 
 def first_tokens(path: Path) -> str:
@@ -264,7 +264,7 @@ def provenance(results: Results) -> str:
     out = ", ".join(f"{count} {what}" for what, count in left.items() if count)
     before = f"; requests left out: {corpus.compacted} before a later compaction"
     return (
-        f"{counted(sum(corpus.sessions.values()), 'transition')} of {counted(len(corpus.sessions), 'session')} (files left "
+        f"{extent(sum(corpus.sessions.values()), len(corpus.sessions))} (files left "
         f"out: {out or 'none'}{before if corpus.compacted else ''}), observer `{results.observer}`, "
         f"Recap {where.get('recap', '?')}, Python {where.get('python', '?')}, numpy "
         f"{where.get('numpy', '?')}; {results.timings.seconds:.0f} s with {results.timings.jobs} "
@@ -283,7 +283,7 @@ def _given(results: Results, half: Half, retention: str) -> Given:
 
 def _count(given: Given) -> str:
     name = HALF_NAMES[given.half]
-    return f"{name}: {counted(given.transitions, 'transition')} of {counted(given.sessions, 'session')}"
+    return f"{name}: {extent(given.transitions, given.sessions)}"
 
 
 def _scores(cell: Cell | None, measures: Iterable[str]) -> list[str]:

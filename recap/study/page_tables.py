@@ -6,7 +6,6 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from recap.config import Settings
-from recap.errors import counted
 from recap.study.style import LOOKS
 from recap.study.words import (
     HALF_NAMES,
@@ -15,6 +14,7 @@ from recap.study.words import (
     closed,
     decimal,
     difference,
+    extent,
     interval,
     percent,
     share,
@@ -60,7 +60,7 @@ def numbers(results: Results, half: Half, retention: str) -> str:
     given = next(g for g in results.given if (g.half, g.retention) == (half, retention))
     title = (
         f"<h3>{HALF_NAMES[half].capitalize()}, {percent(retention)} kept: "
-        f"{counted(given.transitions, 'transition')} of {counted(given.sessions, 'session')}</h3>"
+        f"{extent(given.transitions, given.sessions)}</h3>"
     )
     measures = results.measures()
     pairs = [measures[at : at + 2] for at in range(0, len(measures), 2)]

@@ -11,8 +11,7 @@ from html import escape
 from math import ceil, floor, hypot, log, log10
 from typing import TYPE_CHECKING
 
-from recap.errors import counted
-from recap.study.words import decimal, difference, interval, signed
+from recap.study.words import decimal, difference, extent, interval, signed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -250,7 +249,7 @@ def _said(name: str, where: str, estimate: Estimate) -> str:
 def _mark(mark: Mark, name: str, across: Axis, at: float) -> str:
     estimate = mark.estimate
     x = across(estimate.mean)
-    title = f"{name}, {mark.half}: {difference(estimate)}, {counted(estimate.n, 'transition')} of {counted(estimate.sessions, 'session')}"
+    title = f"{name}, {mark.half}: {difference(estimate)}, {extent(estimate.n, estimate.sessions)}"
     whisker = ""
     if estimate.low is not None and estimate.high is not None:
         low, high = across(estimate.low), across(estimate.high)

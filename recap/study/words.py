@@ -46,6 +46,11 @@ def shown_retention(retentions: Sequence[str]) -> str:
     )
 
 
+def extent(transitions: int, sessions: int) -> str:
+    """Return over how much something was measured: "226 transitions of 25 sessions"."""
+    return f"{counted(transitions, 'transition')} of {counted(sessions, 'session')}"
+
+
 def percent(retention: str) -> str:
     """Return a retention in percent: "0.025" as "2.5 %"."""
     return f"{float(100 * Fraction(retention)):g} %"
@@ -96,9 +101,7 @@ def corpus_line(results: Results) -> str:
         "requests before a later compaction": corpus.compacted,
     }
     told = ", ".join(f"{count} {what}" for what, count in left.items() if count)
-    return f"{counted(transitions, 'transition')} of {counted(len(corpus.sessions), 'session')}" + (
-        f"; left out: {told}" if told else ""
-    )
+    return extent(transitions, len(corpus.sessions)) + (f"; left out: {told}" if told else "")
 
 
 def unread_line(results: Results) -> str:

@@ -28,6 +28,14 @@ def shell(cli: Cli, command: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+def python(cli: Cli, code: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in an interpreter of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=cli.folder, env=cli.environment(),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "command",
     ["inspect - <&-", "check $S >&-", "check - <&- >&-", "config >&-", "compact $S --request-file - <&-"],
@@ -128,10 +136,7 @@ def test_a_signal_within_a_callback_of_the_interpreter_is_not_lost(cli: Cli) -> 
         "cli.recap.main = lambda *_, **__: stopped()\n"
         "cli.main([])\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=cli.folder, env=cli.environment(),
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = python(cli, code)
     assert done.returncode == 130
     assert done.stderr == "recap: interrupted\n"
 
@@ -143,10 +148,7 @@ def test_a_signal_is_answered_as_soon_as_it_is_let_in(cli: Cli) -> None:
         "cli.answer_signals = lambda: (answer(), os.kill(os.getpid(), signal.SIGINT))\n"
         "cli.main(['config'])\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=cli.folder, env=cli.environment(),
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = python(cli, code)
     assert (done.returncode, done.stderr) == (130, "recap: interrupted\n")
 
 
